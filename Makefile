@@ -1,0 +1,43 @@
+# What a newcomer types: `make demo`, `make test`. Each sets up what it needs, once.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-system lint bench retention schema clean
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
+
+setup: $(STAMP)  ## a virtual environment in .venv with what the project needs
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
+	@echo "setting up $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)  ## the main job on a real session: no key, no network
+	@$(BIN)/python -m examples.demo
+
+test: $(STAMP)  ## all tests that need nothing but this machine's Python
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-system: $(STAMP)  ## tests that need system packages (jq); installs them where it may
+	@sh tests/system-packages.sh
+	@$(BIN)/python -m pytest -m system
+
+lint: $(STAMP)  ## ruff, mypy, pyright, import rules
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/pyright
+	@$(BIN)/lint-imports
+
+bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode
+	@$(BIN)/python -m benchmarks
+
+clean:  ## remove the virtual environment and caches
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache

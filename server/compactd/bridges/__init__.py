@@ -1,0 +1,1 @@
+"""Other programs' protocols, as clients of the daemon."""

@@ -1,0 +1,1 @@
+"""The laws and the wire as a black-box suite."""

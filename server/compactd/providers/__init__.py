@@ -1,0 +1,1 @@
+"""What needs a foreign library: tokenizers now, model providers later."""

@@ -1,0 +1,1 @@
+"""The wire: framing, connection, the table of methods, LSP."""

@@ -1,0 +1,1 @@
+"""Where sessions are kept: one append-only journal each."""

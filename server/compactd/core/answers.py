@@ -1,0 +1,145 @@
+"""Whether a summariser's answer is a summary, and the summary without what does not belong to it.
+
+An empty, truncated, refused or template answer is a failure, never a summary (behaviour.md, "Summarise").
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.messages import Usage
+
+TRUNCATED = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "incomplete"))
+REFUSED = frozenset(
+    (
+        "refusal",
+        "content_filter",
+        "safety",
+        "recitation",
+        "prohibited_content",
+        "blocklist",
+        "spii",
+        "blocked",
+    )
+)
+BROKEN = frozenset(("error", "aborted", "cancelled", "canceled", "tool_use", "tool_calls", "function_call"))
+"""The providers' stop reasons for these ends, in lower case (OpenAI, Anthropic, Gemini; seen 2026-11)."""
+
+REFUSALS = (
+    "i'm sorry",
+    "i am sorry",
+    "sorry, but",
+    "i can't",
+    "i cannot",
+    "i'm unable",
+    "i am unable",
+    "as an ai",
+)
+"""How an answer that is none begins, where no heading could tell."""
+
+REFUSAL_CHARS = 600
+"""A longer answer that begins so is taken for a summary."""
+
+PREAMBLE_CHARS = 400
+"""Of "Here is the summary:" before the first heading, which is left out."""
+
+TAGS = ("read-files", "modified-files", "previous-summary", "conversation")
+"""Blocks that a model may write although they are not its to write."""
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a model answered."""
+
+    text: str
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+class Failed(Struct, frozen=True):
+    """The model was asked and gave no answer."""
+
+    reason: str
+
+
+class NoModel(Struct, frozen=True):
+    """There is nobody to ask."""
+
+
+Answer = Reply | Failed | NoModel
+
+
+def summary_in(
+    answer: Answer, headings: tuple[str, ...] = (), placeholders: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    """(summary, "") or ("", why it is none, for a person).
+
+    An answer counts if it ended by itself, has text, has at least half of `headings` (models leave out what
+    is empty), the first one among them, something under them, and none of `placeholders`. O(text).
+    """
+    match answer:
+        case NoModel():
+            return "", "there is no model to ask"
+        case Failed(reason=reason):
+            return "", reason
+        case Reply(text=text, stop_reason=stop_reason):
+            stop = (stop_reason or "").lower()
+            if stop in TRUNCATED:
+                return "", "the model's summary was cut off at its output limit"
+            if stop in REFUSED:
+                return "", "the model refused to summarise"
+            if stop in BROKEN:
+                return "", f"the model's answer ended with {stop}"
+            return _checked(cleaned(text), headings, placeholders)
+
+
+def cleaned(text: str) -> str:
+    """`text` without a fence around it and without blocks that code writes. O(text)."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        text = text[text.index("\n") + 1 : -3].strip()
+    for tag in TAGS:
+        text = _without(text, f"<{tag}>", f"</{tag}>")
+    return text.strip()
+
+
+def heading_of(line: str) -> str:
+    """A heading's words in lower case, without `#`, `*`, `:`; empty for a line that is none."""
+    bare = line.strip()
+    if not bare.startswith(("#", "**")) and not bare.endswith(":") and not bare.isupper():
+        return ""
+    return " ".join(bare.strip("#*: ").lower().replace(" and ", " & ").split())
+
+
+def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
+    if not text:
+        return "", "the model's summary was empty"
+    if not headings:
+        if len(text) <= REFUSAL_CHARS and text.lower().startswith(REFUSALS):
+            return "", "the model refused to summarise"
+        return text, ""
+    if any(placeholder in text for placeholder in placeholders):
+        return "", "the model gave the empty form back"
+    lines = text.splitlines()
+    wanted = {heading.lower() for heading in headings}
+    places = {heading: at for at, line in enumerate(lines) if (heading := heading_of(line)) in wanted}
+    if headings[0].lower() not in places or 2 * len(places) < len(headings):
+        return "", "the model's answer has not the headings it was asked for"
+    first = min(places.values())
+    if len("\n".join(lines[:first])) <= PREAMBLE_CHARS:
+        lines = lines[first:]
+    if not any(_says(line) for line in lines):
+        return "", "the model's summary was empty"
+    return "\n".join(lines).strip(), ""
+
+
+def _says(line: str) -> bool:
+    bare = line.strip().strip("-*0123456789.[] x")
+    return bool(bare) and not line.lstrip().startswith("#") and bare.lower() not in ("(none)", "none", "n/a")
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    while (start := text.find(opening)) >= 0:
+        end = text.find(closing, start)
+        rest = start + len(opening) if end < 0 else end + len(closing)
+        text = text[:start] + text[rest:]
+    return text

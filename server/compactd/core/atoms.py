@@ -1,0 +1,178 @@
+"""What a later message can name: paths, identifiers, literals, commands; and the words around them.
+
+An atom is a pair `(kind, value)`, kind `path`, `id` or `lit` (URL, flag, hash, version). No atom holds
+white space, so a text has the atoms of its white-space separated chunks: that is how they are found, each
+distinct chunk once. The definitions are those by which a compaction is judged.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+Atom = tuple[str, str]
+
+CHUNK_CHARS = 300
+"""A longer run without white space is encoded data or minified code: it has no atoms and no words."""
+
+_EXTENSIONS = """
+py pyi ipynb ts tsx js jsx mjs cjs go rs c h cc cpp hpp java kt rb php cs swift sh bash zsh ex exs eex heex erl
+lua vim md mdx rst txt json jsonl yaml yml toml ini cfg conf lock sql html css scss svg xml proto tf env mod sum
+log diff patch csv db sqlite Dockerfile Makefile
+"""
+
+_URL = re.compile(r"https?://[^\s\"'<>)\]}`,]+")
+_PATH = re.compile(
+    r"(?<![\w/.~@-])"
+    r"(?:(?:~?/|\.\.?/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"
+    rf"|(?<![\w/.-])[\w-]+(?:\.[\w-]+)*\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/]))"
+)
+_IDENTIFIER = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{4,60}(?![\w$])")
+_HUMP = re.compile(r"[a-z0-9][A-Z]")
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,30}")
+_HASH = re.compile(r"(?<![\w-])(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}(?![\w-])")
+_VERSION = re.compile(r"(?<![\w.])v?\d+\.\d+\.\d+(?:[-+][\w.]+)?(?![\w.])")
+_ONLY_NUMBERS = re.compile(r"[\d./-]+")
+
+_WORD = re.compile(r"[a-z0-9_./-]{3,}")
+_SIGN = re.compile(r"\w+")
+_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_LETTERS = re.compile(r"[^\W\d_]{4,}")
+
+_COMMON = """
+the and for are was were been this that with from you they she not does did then than can could should would will
+just also have has had but your our its their there here what which when where how all any some more most other
+into about over out down now let need make sure use using used one two get got like want please only
+"""
+COMMON_WORDS = frozenset(_COMMON.split())
+"""Words that say nothing about the line they stand in."""
+
+CUE = re.compile(
+    r"\b(?:decid|instead of|because|root cause|the (?:real )?(?:issue|problem|bug|fix|reason) (?:is|was)"
+    r"|turns out|should (?:not|use|be)|must|never|always|rather than|won't|will use|switch(?:ed)? to"
+    r"|workaround|the key|important)",
+    re.IGNORECASE,
+)
+"""What a sentence that decides something contains."""
+
+ERROR = re.compile(
+    r"\b[Ee]rror\b|ERROR|\bFAIL(?:ED|URE)?\b|\bfailed\b|[Ee]xception|Traceback|panic:|undefined|not found"
+    r"|[Cc]annot|denied|No such"
+)
+"""What a line that reports an error contains."""
+
+CONSTRAINT = re.compile(
+    r"\b(?:must|never|always|prefer|avoid|don'?t|do not|should(?:n't| not)?|only|without|make sure|ensure"
+    r"|keep|no longer|required?|at (?:most|least)|important|not allowed|instead of|rather than|stick to)\b"
+    r"|必须|不要|绝不|总是|务必|禁止",
+    re.IGNORECASE,
+)
+"""What a sentence of the user's that sets a limit contains."""
+
+
+def codelike(word: str) -> bool:
+    """True for an identifier that no prose holds: an inner underscore, or a change of case."""
+    return "_" in word.strip("_") or (_HUMP.search(word) is not None and not word.isupper())
+
+
+def plain_path(path: str, working_dir: str = "") -> str:
+    """`path` without closing punctuation, the session's directory and a leading `./`."""
+    path = path.rstrip(".,:;")
+    if working_dir and path.startswith(working_dir):
+        path = path[len(working_dir) :].lstrip("/")
+    return path.removeprefix("./")
+
+
+def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
+    """The atoms of a text without white space, each once. O(length); none for more than `CHUNK_CHARS`."""
+    if len(chunk) < 5 or len(chunk) > CHUNK_CHARS:
+        return ()
+    found: dict[Atom, None] = {}
+    if "://" in chunk:
+        for url in _URL.findall(chunk):
+            found["lit", url.rstrip(".,:;")] = None
+        chunk = _URL.sub(" ", chunk)
+    if "/" in chunk or "." in chunk:
+        for raw in _PATH.findall(chunk):
+            path = plain_path(raw)
+            slashes = path.count("/")
+            if (
+                len(path) >= 5
+                and slashes < 14
+                and ("." in path or slashes >= 2)
+                and _ONLY_NUMBERS.fullmatch(path) is None
+            ):
+                found["path", path] = None
+        for version in _VERSION.findall(chunk):
+            found["lit", version] = None
+    for word in _IDENTIFIER.findall(chunk):
+        if codelike(word):
+            found["id", word] = None
+    if "--" in chunk:
+        for flag in _FLAG.findall(chunk):
+            found["lit", flag] = None
+    for digest in _HASH.findall(chunk):
+        found["lit", digest] = None
+    return tuple(found)
+
+
+def atoms(text: str) -> dict[Atom, None]:
+    """The atoms of `text`, each once, in the order they first stand in. O(length)."""
+    found: dict[Atom, None] = {}
+    seen: set[str] = set()
+    for line in text.split("\n"):
+        for chunk in line.split():
+            if chunk not in seen:
+                seen.add(chunk)
+                found.update(dict.fromkeys(atoms_of_chunk(chunk)))
+    return found
+
+
+def words_of_chunk(chunk: str) -> tuple[str, ...]:
+    """The lower-case words of a chunk, in order. Scripts without spaces give their pairs of signs."""
+    if len(chunk) > CHUNK_CHARS:
+        return ()
+    lower = chunk.lower()
+    if lower.isascii():
+        return tuple(w for w in (raw.strip("./-") for raw in _WORD.findall(lower)) if len(w) >= 2)
+    found = [w for w in (raw.strip("./-") for raw in _WORD.findall(lower)) if len(w) >= 2]
+    for run in _SPACELESS.findall(lower):
+        found.extend(run[i : i + 2] for i in range(len(run) - 1))
+    found.extend(w for w in _LETTERS.findall(lower) if not w.isascii() and _SPACELESS.match(w) is None)
+    return tuple(found)
+
+
+def signs_of_chunk(chunk: str) -> list[str]:
+    """The letters and digits of a chunk in runs, in order: what runs of four are made of."""
+    return _SIGN.findall(chunk) if len(chunk) <= CHUNK_CHARS else []
+
+
+# A command line is parted where the shell parts it; redirections and comments are no part of a command.
+_PARTING = re.compile(r"&&|\|\||[;\n|]")
+_REDIRECTION = re.compile(r"\s*\d?>.*$")
+_SPACE = re.compile(r"\s+")
+_PROGRAM = re.compile(r"[\w./-]+ ")
+_EVERYDAY = re.compile(
+    r"(?:cd|ls|cat|head|tail|echo|pwd|sleep|which|wc|true|mkdir|rm|cp|mv|sed|grep|rg|find)\b"
+)
+
+
+def commands(line: str) -> Iterator[str]:
+    """The commands of a shell line that are worth remembering: 6 to 100 characters, with an argument."""
+    for part in _PARTING.split(line[:20_000]):
+        command = _REDIRECTION.sub("", _SPACE.sub(" ", part).strip()).strip()
+        if (
+            6 <= len(command) <= 100
+            and not command.startswith(("#", '"', "'"))
+            and _PROGRAM.match(command) is not None
+            and _EVERYDAY.match(command) is None
+        ):
+            yield command
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
+
+def sentences(line: str) -> list[str]:
+    """`line` parted after full stops, question and exclamation marks."""
+    return [s for s in _SENTENCE_END.split(line) if s]

@@ -1,0 +1,233 @@
+"""The budget equation: how full the context is, where a compaction becomes due, how much it keeps.
+
+    cap       = min(window, input limit, observed)
+    due       ⇔ the profile's size ≥ (or >) the threshold
+    over      ⇔ our size > cap, or our size + min(1024, window ÷ 16) > window
+
+Every term carries where it comes from, for `agent/state`. Tokens throughout; all functions are O(1).
+(Rules: behaviour.md, "The budget equation" and "Bounds".)
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.core.limits import Keep as Keep
+from compactd.core.limits import Term as Term
+from compactd.core.limits import Window as Window
+from compactd.core.limits import keep_by, limits_of
+from compactd.core.rules import Settings
+from compactd.core.settings import Resolved
+from compactd.core.usage import visible_output
+from compactd.messages import Confidence, Decision, Trigger, Usage
+
+HEADROOM_TOKENS = 1024
+"""An answer needs room too: with less than this left (window ÷ 16 of a small window), a request is over."""
+
+HEADROOM_DIVISOR = 16
+
+SUMMARY_DIVISOR = 16
+SUMMARY_LEAST = 512
+SUMMARY_MOST = 13_107
+"""A summary's budget: window ÷ 16 within these (behaviour.md, "`extract`"; 13,107 = 0.8 × 16,384, pi's)."""
+
+FORCED = frozenset(("overflow", "silent_overflow"))
+"""Triggers of an emergency compaction: it keeps less, and cuts where no valid cut is."""
+
+
+class Size(Struct, frozen=True, kw_only=True):
+    """How large the next request is. Tokens."""
+
+    estimated: int
+    """Our estimate of everything: system prompt, tools, messages."""
+    base: int | None = None
+    """Input and cache of the last report of this epoch; none where there is none."""
+    trailing: int = 0
+    """Estimate of what came after that report, its answer included."""
+    report: Usage | None = None
+    """That report."""
+
+
+class Budget(Struct, frozen=True, kw_only=True):
+    """The equation with its terms, for `agent/state` as it stands, and what follows from it."""
+
+    window: Term
+    input_limit: Term
+    observed: Term
+    cap: Term
+    reserve: Term
+    threshold: Term
+    keep: Term
+    base: Term
+    trailing: Term
+    used: Term
+    max_output: Term
+    over: Term
+
+
+class Standing(Struct, frozen=True, kw_only=True):
+    """Where a session stands: the equation, and the same as plain numbers."""
+
+    budget: Budget
+    decision: Decision
+    window: int | None
+    confidence: Confidence
+    cap: int | None
+    threshold: int | None
+    used: int
+    enabled: bool
+    warnings: tuple[str, ...] = ()
+    """Settings that cannot be as they were set, for a person."""
+
+
+def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
+    """The budget equation for a session of `size` under `resolved` settings.
+
+    With `enabled: false` nothing is due; that a request is over stays true, and the caller leaves it so: the
+    provider's overflow then reaches the client.
+    """
+    settings = resolved.settings
+    limits = limits_of(resolved, window)
+    keep = keep_of(settings, "threshold", limits.tokens, limits.cap, limits.threshold, limits.reserve)
+    base = size.base or 0
+    trailing = size.trailing if size.base is not None else size.estimated
+    used = max(0, base + trailing)
+    over = is_over(used, limits.tokens, limits.cap)
+    due = (
+        settings.enabled
+        and limits.threshold is not None
+        and _reaches(profile_size(settings, size, used), limits.threshold, settings.rules.inclusive)
+    )
+    warnings = limits.warnings
+    if settings.keep_recent_tokens is not None and keep.tokens != settings.keep_recent_tokens:
+        warnings = (
+            *warnings,
+            f"keep_recent_tokens {settings.keep_recent_tokens:,} is not below the threshold;"
+            f" {keep.tokens:,} are kept",
+        )
+    return Standing(
+        budget=Budget(
+            window=limits.window,
+            input_limit=Term(limits.input_limit, window.source if limits.input_limit else "none"),
+            observed=Term(limits.observed, "a rejection or report" if limits.observed else "none"),
+            cap=Term(limits.cap, "min(window, input_limit, observed)"),
+            reserve=limits.reserve,
+            threshold=Term(limits.threshold, limits.threshold_source),
+            keep=Term(keep.tokens if keep.messages is None else keep.messages, keep.source),
+            base=Term(base, "the last report" if size.base is not None else "no report of this context"),
+            trailing=Term(
+                trailing, "estimate since then" if size.base is not None else "estimate of everything"
+            ),
+            used=Term(used, "base + trailing"),
+            max_output=_max_output(window, limits.tokens, used),
+            over=Term(over, "used > cap, or used + min(1024, window ÷ 16) > window"),
+        ),
+        decision=Decision(
+            kind="over" if over else "due" if due else "fits",
+            used=used,
+            threshold=limits.threshold,
+            window=limits.tokens,
+        ),
+        window=limits.tokens,
+        confidence=limits.confidence,
+        cap=limits.cap,
+        threshold=limits.threshold,
+        used=used,
+        enabled=settings.enabled,
+        warnings=warnings,
+    )
+
+
+def is_over(used: int, window: int | None, cap: int | None) -> bool:
+    """True where a request of `used` tokens cannot be sent, or leaves no room for an answer. Strict both."""
+    if cap is not None and used > cap:
+        return True
+    return window is not None and used + headroom(window) > window
+
+
+def headroom(window: int) -> int:
+    """Tokens that a request must leave of the window."""
+    return min(HEADROOM_TOKENS, window // HEADROOM_DIVISOR)
+
+
+def room(window: int | None, cap: int | None) -> int | None:
+    """The largest request that is not over; none where no window is known."""
+    if window is None:
+        return cap
+    fits = window - headroom(window)
+    return fits if cap is None else min(cap, fits)
+
+
+def summary_budget(settings: Settings, window: int | None) -> int:
+    """Most tokens that a summary may take; what it must be below as well is the plan's to know."""
+    if settings.summary_tokens is not None:
+        return settings.summary_tokens
+    if window is None:
+        return SUMMARY_MOST
+    return max(SUMMARY_LEAST, min(SUMMARY_MOST, window // SUMMARY_DIVISOR))
+
+
+def profile_size(settings: Settings, size: Size, used: int) -> int:
+    """The size that this profile compares with its threshold; our estimate where there is no report."""
+    rule, report = settings.rules.size, size.report
+    if report is None or size.base is None:
+        return size.estimated if rule == "estimate" else used
+    match rule:
+        case "prompt":
+            return used
+        case "total":
+            return used - visible_output(report) + report.output_tokens
+        case "context_size":
+            return size.base + report.output_tokens
+        case "finished":
+            return report.input_tokens + report.cache_read_tokens + report.output_tokens
+        case "estimate":
+            return size.estimated
+
+
+def keep_of(
+    settings: Settings,
+    trigger: Trigger,
+    window: int | None,
+    cap: int | None,
+    threshold: int | None,
+    reserve: Term | None = None,
+) -> Keep:
+    """How much a compaction of this trigger keeps, where the request itself names nothing.
+
+    `Bounds` (behaviour.md): a profile's number is exact while keep + reserve ≤ window ÷ 2; on smaller
+    windows keep ≤ threshold ÷ 2. A user's number is exact below the threshold.
+    """
+    rules = settings.rules
+    forced = trigger in FORCED
+    given = settings.keep_recent_tokens
+    if not forced and given is not None:
+        if threshold is None or given < threshold:
+            return Keep(tokens=given, source="keep_recent_tokens")
+        return Keep(tokens=max(1, threshold // 2), source="threshold ÷ 2, below keep_recent_tokens")
+    if not forced and settings.keep_messages is not None:
+        return Keep(messages=settings.keep_messages, source="keep_messages")
+    keep = keep_by(rules.overflow_keep if forced else rules.keep, trigger, window)
+    if keep.tokens is None or threshold is None or cap is None:
+        return keep
+    most = max(1, min(threshold, cap) // 2)
+    free = reserve.value if reserve is not None and reserve.value is not None else cap - threshold
+    if keep.tokens + max(0, free) > cap // 2 and keep.tokens > most:
+        return Keep(tokens=most, source="threshold ÷ 2, on a small window")
+    return keep
+
+
+def _max_output(window: Window, tokens: int | None, used: int) -> Term:
+    """What `max_tokens` of the next request may be: at most what is left of the window."""
+    if tokens is None:
+        return Term(
+            window.output_limit, "the model's output limit" if window.output_limit else "none is known"
+        )
+    left = max(0, tokens - used)
+    if window.output_limit is not None and window.output_limit <= left:
+        return Term(window.output_limit, "the model's output limit")
+    return Term(left, "window − used")
+
+
+def _reaches(size: int, threshold: int, inclusive: bool) -> bool:
+    return size >= threshold if inclusive else size > threshold

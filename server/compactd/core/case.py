@@ -1,0 +1,322 @@
+"""A view to be compacted, and the ways to cut it.
+
+A `Case` holds what does not change while ways are tried; a `Shape` is one of them, with what it keeps and
+what it frees. Tokens throughout. (Rules: behaviour.md, "A compaction", 2.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+from compactd.core.asked import Inputs
+from compactd.core.budget import SUMMARY_LEAST, room, summary_budget
+from compactd.core.clip import clip
+from compactd.core.cuts import is_request, kind_of, newest_request, safe_cuts
+from compactd.core.entries import Item, Stub, is_summary
+from compactd.core.pairs import Matched, match
+from compactd.core.projection import INTERRUPTED, project
+from compactd.core.prune import result_places, stubs_for
+from compactd.core.summary import smallest_tokens
+from compactd.core.tokens import Counter, block_tokens
+from compactd.errors import CannotFit
+from compactd.messages import Floor, ToolCall, ToolResult
+
+PINS_DIVISOR = 8
+"""Of the window, for the messages that a user pinned."""
+
+TARGET_PINS_DIVISOR = 4
+"""The same of `target_tokens`."""
+
+PINS_WITHOUT_WINDOW = 16_000
+"""The same where no window is known: 128,000 ÷ 8."""
+
+
+class Shape(Struct, frozen=True, kw_only=True):
+    """One way to cut. Indices into the view's items."""
+
+    cut: int
+    pinned: tuple[int, ...]
+    removed: tuple[int, ...]
+    stubs: Mapping[int, Stub]
+    """Of what stays."""
+    shortened: int
+    """Tool results that `stubs` shorten."""
+    kept_tokens: int
+    """What stays, without the fixed part: pinned, tail, and the earlier summary where it stays."""
+    removed_tokens: int
+    """`removed`, and the earlier summary where it is taken in: what the new summary stands for."""
+    gone: int
+    """Those, and what the stubs save."""
+    takes_in_summary: bool
+    """The earlier summary goes into the new one."""
+    unpinned: int
+    """Pinned messages that found no room."""
+    is_reduced: bool = False
+    """Less of the tail stays than the walk kept."""
+
+
+class Case(Struct, frozen=True, kw_only=True):
+    """What the shapes have in common."""
+
+    inputs: Inputs
+    items: tuple[Item, ...]
+    start: int
+    """No cut is at or below this but in a `target_tokens` compaction that takes in an earlier summary."""
+    safe: tuple[int, ...]
+    merged: Item | None
+    """The earlier summary."""
+    fixed: int
+    sizes: tuple[int, ...]
+    """Tokens of each message, with the error result that a call without one gets."""
+    before: int
+    limit: int | None
+    """Most tokens of the new request."""
+    request: frozenset[int]
+    """The newest request, with the batch that it answers where it stands in one message with results."""
+    request_tokens: int
+    pins: tuple[frozenset[int], ...]
+    """What the user pinned, whole batches, newest first."""
+    least: int
+    """Tokens of the smallest summary."""
+
+    @classmethod
+    def of(cls, inputs: Inputs) -> Case:
+        """The case of a view. O(blocks)."""
+        items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
+        merged = items[0] if items and is_summary(items[0].message) else None
+        projected = project(items, inputs.counter.count).tokens
+        limit = room(inputs.standing.window, inputs.standing.cap)
+        if request.below is not None:
+            limit = min(request.below - 1, request.below - 1 if limit is None else limit)
+        matched = match(items)
+        batches = _batches(matched)
+        newest = newest_request(items)
+        asked = frozenset() if newest is None else batches.get(newest, frozenset((newest,)))
+        return cls(
+            inputs=inputs,
+            items=items,
+            start=max(inputs.view.tail_from, 0 if merged is None else 1),
+            safe=safe_cuts(items, matched),
+            merged=merged,
+            fixed=fixed.system + fixed.tools,
+            sizes=_sizes(items, matched, inputs.counter),
+            before=fixed.system + fixed.tools + projected,
+            limit=limit,
+            request=asked,
+            request_tokens=sum(items[i].tokens for i in asked),
+            pins=tuple(_pins(inputs, newest, batches)),
+            least=smallest_tokens(inputs.settings.rules, inputs.counter),
+        )
+
+    @property
+    def is_too_large(self) -> bool:
+        """The present request is above the limit."""
+        return self.limit is not None and self.before > self.limit
+
+    @property
+    def said(self) -> int:
+        """Messages of the view without an earlier summary."""
+        return len(self.items) - (self.merged is not None)
+
+    @property
+    def last_batch(self) -> int:
+        """Where the smallest tail that is not empty begins."""
+        return max((cut for cut in self.safe if cut < len(self.items)), default=0)
+
+    def floor(self) -> Floor:
+        """What no compaction can remove: with the newest request, a batch whose calls wait for results."""
+        last = self.request_tokens
+        if len(self.items) not in self.safe:
+            batch = range(self.last_batch, len(self.items))
+            last += sum(self.items[i].tokens for i in batch if i not in self.request)
+        return Floor(
+            system=self.inputs.fixed.system,
+            tools=self.inputs.fixed.tools,
+            last_request=last,
+            summary=self.least,
+        )
+
+    def shape(
+        self,
+        cut: int,
+        stubs: Mapping[int, Stub] | None = None,
+        *,
+        with_pins: bool = True,
+        takes_in_summary: bool = False,
+    ) -> Shape:
+        """The shape of cutting here. An earlier summary is taken in where anything is removed, or where
+        asked. O(messages)."""
+        items = self.items
+        pinned, unpinned = self._pinned_before(cut, with_pins)
+        first = 0 if self.merged is None else 1
+        removed = tuple(i for i in range(first, cut) if i not in pinned)
+        takes_in = self.merged is not None and (bool(removed) or takes_in_summary)
+        stays = [*sorted(pinned), *range(cut, len(items))]
+        if self.merged is not None and not takes_in:
+            stays.insert(0, 0)
+        shown = {i: stub for i, stub in (stubs or {}).items() if i in pinned or i >= cut}
+        kept = sum(self.size(i, shown) for i in stays)
+        return Shape(
+            cut=cut,
+            pinned=tuple(sorted(pinned)),
+            removed=removed,
+            stubs=shown,
+            shortened=sum(self._shortened(i, stub) for i, stub in shown.items()),
+            kept_tokens=kept,
+            removed_tokens=sum(self.sizes) - sum(self.sizes[i] for i in stays),
+            gone=sum(self.sizes) - kept,
+            takes_in_summary=takes_in,
+            unpinned=unpinned,
+        )
+
+    def size(self, index: int, stubs: Mapping[int, Stub]) -> int:
+        """Tokens of a message, shortened where there is a stub for it."""
+        stub = stubs.get(index)
+        saved = 0 if stub is None else self.items[index].tokens - stub.tokens
+        return self.sizes[index] - saved
+
+    def is_summarised(self, shape: Shape) -> bool:
+        """Whether there is anything for a summary to stand for."""
+        return bool(shape.removed) or shape.takes_in_summary
+
+    def lacks(self, shape: Shape, limit: int, *, comfortably: bool) -> int:
+        """Tokens by which the new request would exceed `limit`, with the smallest summary or, `comfortably`,
+        one of a useful size; 0 or less where it fits."""
+        need = 0
+        if self.is_summarised(shape):
+            need = self.least
+            if comfortably:
+                need = max(need, min(SUMMARY_LEAST, self._most_summary(shape)))
+        return self.fixed + shape.kept_tokens + need - limit
+
+    def summary_budget(self, shape: Shape, limit: int | None, *, whole: bool) -> int:
+        """Most tokens of the summary's text: less than what goes, and no more than the limit leaves.
+
+        Where it does not get the `whole` rest of a target, no more than the settings say, and by default half
+        of what goes: else a small window would be due again at once.
+        """
+        most = shape.gone - 1
+        if limit is not None:
+            most = min(most, limit - self.fixed - shape.kept_tokens)
+        return max(0, most if whole else min(most, self._most_summary(shape)))
+
+    def cannot_fit(self, limit: int) -> CannotFit:
+        """The error for a conversation that no compaction brings below `limit`."""
+        floor = self.floor()
+        return CannotFit(
+            f"This cannot fit {limit:,} tokens: the system prompt takes {floor.system:,}, the tools"
+            f" {floor.tools:,}, the newest request {floor.last_request:,}, the smallest summary"
+            f" {floor.summary:,}. Shorten the request, offer fewer tools, or use a larger window.",
+            limit=limit,
+            floor={
+                "system": floor.system,
+                "tools": floor.tools,
+                "last_request": floor.last_request,
+                "summary": floor.summary,
+            },
+        )
+
+    def clipped(self, first: int, most_tokens: int) -> dict[int, Stub] | None:
+        """The results of the messages from `first` on, shortened so that these messages take at most
+        `most_tokens` together; none where that cannot be."""
+        places = result_places(self.items, first, len(self.items))
+        counter = self.inputs.counter
+        results = sum(block_tokens(self.items[i].message.content[at], counter) for i, at in places)
+        others = sum(self.sizes[first:]) - results
+        clipping = clip(self.items, places, most_tokens - others, counter)
+        if clipping is None:
+            return None
+        return self._by_index(clipping.stubs)
+
+    def pruned(self, first: int, last: int) -> dict[int, Stub]:
+        """Stubs for all tool output of the messages from `first` up to `last`."""
+        pinned = frozenset().union(*self.pins)
+        places = [place for place in result_places(self.items, first, last) if place[0] not in pinned]
+        return self._by_index(stubs_for(self.items, places, self.inputs.counter).stubs)
+
+    def pins_cap(self) -> int:
+        """Most tokens of what a user pinned and the tail does not hold."""
+        target, window = self.inputs.request.target_tokens, self.inputs.standing.window
+        if target is not None:
+            return target // TARGET_PINS_DIVISOR
+        return PINS_WITHOUT_WINDOW if window is None else window // PINS_DIVISOR
+
+    def _pinned_before(self, cut: int, with_pins: bool) -> tuple[set[int], int]:
+        """(indices that stay although older than the cut, pinned messages that do not)."""
+        chosen = {i for i in self.request if i < cut}
+        left, unpinned = self.pins_cap(), 0
+        for batch in self.pins:
+            older = {i for i in batch if i < cut} - chosen
+            tokens = sum(self.items[i].tokens for i in older)
+            if with_pins and tokens <= left:
+                chosen |= older
+                left -= tokens
+            else:
+                unpinned += len(older)
+        return chosen, unpinned
+
+    def _shortened(self, index: int, stub: Stub) -> int:
+        content = self.items[index].message.content
+        shown = ((content[at], text) for at, text in stub.texts)
+        return sum(isinstance(block, ToolResult) and block.content != text for block, text in shown)
+
+    def _most_summary(self, shape: Shape) -> int:
+        """What the settings give a summary, and less than what it stands for."""
+        settings = self.inputs.settings
+        share = shape.removed_tokens - 1 if settings.summary_tokens is not None else shape.removed_tokens // 2
+        return min(summary_budget(settings, self.inputs.standing.window), max(self.least, share))
+
+    def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
+        places = {item.entry_id: index for index, item in enumerate(self.items)}
+        return {places[stub.entry_id]: stub for stub in stubs}
+
+
+def _sizes(items: Sequence[Item], matched: Matched, counter: Counter) -> tuple[int, ...]:
+    answered = matched.result_of
+    repair = counter.count(INTERRUPTED)
+    return tuple(
+        item.tokens
+        + repair
+        * sum(
+            isinstance(block, ToolCall) and (index, at) not in answered
+            for at, block in enumerate(item.message.content)
+        )
+        for index, item in enumerate(items)
+    )
+
+
+def _batches(matched: Matched) -> dict[int, frozenset[int]]:
+    """For each message with a call or a result, all that belong to its calls: never parted. O(blocks)."""
+    group: dict[int, set[int]] = {}
+    for (call, _), (result, _) in matched.result_of.items():
+        joined = group.get(call, {call}) | group.get(result, {result})
+        for index in joined:
+            group[index] = joined
+    return {index: frozenset(members) for index, members in group.items()}
+
+
+def _pins(
+    inputs: Inputs, newest: int | None, batches: Mapping[int, frozenset[int]]
+) -> Iterator[frozenset[int]]:
+    """What stays if there is room, newest first: what the user pinned, and, where the newest request is a
+    shell command, the request before it."""
+    items = inputs.view.items
+    wanted = {
+        index
+        for index, item in enumerate(items)
+        if item.entry_id in inputs.pinned or (item.message.meta is not None and item.message.meta.pinned)
+    }
+    if newest is not None and kind_of(items[newest].message) == "bash":
+        spoken = (i for i in range(newest - 1, -1, -1) if is_request(items[i].message))
+        before = next((i for i in spoken if kind_of(items[i].message) != "bash"), None)
+        if before is not None:
+            wanted.add(before)
+    seen: set[int] = set()
+    for index in sorted(wanted, reverse=True):
+        batch = batches.get(index, frozenset((index,)))
+        if is_summary(items[index].message) or not seen.isdisjoint(batch):
+            continue
+        seen |= batch
+        yield batch

@@ -1,0 +1,134 @@
+"""How a compaction is made to fit: prune the tail, keep less of it, clip its last batch, keep none of it.
+
+(Rules: behaviour.md, "A compaction", 2 and 4; contract.md, `target_tokens`.) Tokens throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from compactd.core.case import Case, Shape
+from compactd.core.cuts import kind_of
+from compactd.core.entries import Stub
+
+TAIL_DIVISOR = 4
+"""Of what a `target_tokens` leaves beside the fixed part and the newest request, the verbatim tail."""
+
+
+def fit(case: Case, cut: int) -> Shape:
+    """The shape nearest to cutting at `cut` that fits the limit: as it is; with old tool output of the tail
+    pruned; with less of the tail; with its last batch clipped; without it. Raises `CannotFit`."""
+    shape = case.shape(cut)
+    limit = case.limit
+    if limit is None or case.lacks(shape, limit, comfortably=True) <= 0:
+        return shape
+    for shape in _smaller(case, cut, limit):
+        return replace(shape, is_reduced=shape.cut > cut)
+    for comfortably in (True, False):
+        for shape in _smallest(case, cut, limit, comfortably=comfortably):
+            if case.lacks(shape, limit, comfortably=comfortably) <= 0:
+                return replace(shape, is_reduced=shape.cut > cut)
+    raise case.cannot_fit(limit)
+
+
+def fit_target(case: Case, target: int) -> Shape:
+    """The shape that divides `target`: the fixed part and the newest request first; of the rest, at most a
+    quarter is the tail, the longest safe one; the summary gets what remains. Raises `CannotFit`.
+
+    A last batch that the model has not answered is clipped into that quarter rather than left out.
+    """
+    limit = target if case.limit is None else min(case.limit, target)
+    end = len(case.items)
+    for with_pins in (True, False):
+        stays = case.shape(end, with_pins=with_pins).kept_tokens
+        rest = limit - case.fixed - stays
+        if rest < case.least:
+            continue
+        tail = min(rest // TAIL_DIVISOR, rest - case.least)
+        cut = _longest_tail(case, stays, tail, with_pins)
+        if cut is not None and (cut < end or not _is_unanswered(case)):
+            return case.shape(cut, with_pins=with_pins, takes_in_summary=True)
+        shape = _with_clipped_batch(case, tail, rest, with_pins)
+        if shape is not None:
+            return shape
+        if cut is not None:
+            return case.shape(cut, with_pins=with_pins, takes_in_summary=True)
+        shape = _with_clipped_batch(case, rest - case.least, rest, with_pins)
+        if shape is not None:
+            return shape
+    raise case.cannot_fit(limit)
+
+
+def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
+    """The cut with as much of the older tool output of its tail pruned as is needed, oldest first; where
+    that is not enough, the later cuts in the same way. Only what fits."""
+    last = case.last_batch
+    stubs = case.pruned(cut, last)
+    tails = _tails(case, stubs)
+    for later in case.safe:
+        if not cut <= later <= last or case.fixed + case.least + tails[later] > limit:
+            continue
+        lack = case.lacks(case.shape(later), limit, comfortably=True)
+        needed: dict[int, Stub] = {}
+        for index, stub in sorted(stubs.items()):
+            if index >= later and lack > 0:
+                needed[index] = stub
+                lack -= case.items[index].tokens - stub.tokens
+        if lack <= 0:
+            yield case.shape(later, needed)
+
+
+def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterator[Shape]:
+    """The last batch clipped, then nothing; first with what the user pinned, then without."""
+    last = max(cut, case.last_batch)
+    takes_in = not comfortably
+    for with_pins in (True, False):
+        bare = case.shape(last, with_pins=with_pins, takes_in_summary=takes_in)
+        batch = sum(case.sizes[last:])
+        stubs = case.clipped(last, batch - case.lacks(bare, limit, comfortably=comfortably))
+        if stubs is not None:
+            yield case.shape(last, stubs, with_pins=with_pins, takes_in_summary=takes_in)
+    end = len(case.items)
+    if end in case.safe:
+        for with_pins in (True, False):
+            yield case.shape(end, with_pins=with_pins, takes_in_summary=takes_in)
+
+
+def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | None:
+    """The first safe cut whose tail takes at most `most` beside what stays in any case."""
+    tails = _tails(case, {})
+    for cut in case.safe:
+        if cut < case.start or (cut == case.start and case.merged is None) or tails[cut] > stays + most:
+            continue
+        if case.shape(cut, with_pins=with_pins, takes_in_summary=True).kept_tokens <= stays + most:
+            return cut
+    return None
+
+
+def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
+    """Tokens of the tail at each cut."""
+    tails = [0]
+    for index in range(len(case.items) - 1, -1, -1):
+        tails.append(tails[-1] + case.size(index, stubs))
+    return tails[::-1]
+
+
+def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Shape | None:
+    """The last batch as the tail, its results clipped so that it takes at most `most`; all the `rest` where
+    nothing but results goes, so that no summary needs room."""
+    last = case.last_batch
+    if last < case.start:
+        return None
+    bare = case.shape(last, with_pins=with_pins, takes_in_summary=True)
+    own = sum(case.items[i].tokens for i in case.request if i >= last)
+    stubs = case.clipped(last, own + (most if case.is_summarised(bare) else rest))
+    return None if stubs is None else case.shape(last, stubs, with_pins=with_pins, takes_in_summary=True)
+
+
+def _is_unanswered(case: Case) -> bool:
+    """True where the conversation ends with tool results that the model has not seen yet, or before them."""
+    return bool(case.items) and (
+        kind_of(case.items[-1].message) == "result" or len(case.items) not in case.safe
+    )

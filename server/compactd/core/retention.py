@@ -1,0 +1,137 @@
+"""Facts of the removed text that were used again, looked up in what takes its place.
+
+A fact is an atom (path, identifier, literal), a command, or a sentence in which the user sets a limit. An
+atom or command counts where it stands in two messages at least, or is the user's own; a limit always.
+Found by code, from what `FactCache` knows of each message; no model is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+
+from compactd.core.atoms import CONSTRAINT, atoms, commands, words_of_chunk
+from compactd.core.entries import Item
+from compactd.core.units import ATOM, COMMAND, HEADER, KINDS, SHELL, USER, FactCache
+from compactd.messages import Retention
+
+MAX_LOST = 50
+SENTENCE_SHARE = 0.6
+"""Of a sentence's words, so many must stand in one place of the new context: a model may say it otherwise."""
+
+
+class Fact(Struct, frozen=True):
+    """Something of the past that may be needed."""
+
+    text: str
+    kind: str
+    """`path`, `id`, `lit`, `command` or `limit`."""
+    uses: int
+    """Messages it stands in."""
+
+
+def facts(removed: Sequence[Item], *, cache: FactCache | None = None) -> tuple[Fact, ...]:
+    """The facts of `removed` that were used again, most used first, then as they first appear.
+
+    O(features of the messages), with what `cache` knows.
+    """
+    cache = cache if cache is not None else FactCache()
+    uses: dict[int, int] = {}
+    own: set[int] = set()
+    called: dict[str, int] = {}
+    limits: dict[str, int] = {}
+    shells: set[str] = set()
+    for item in removed:
+        known = cache.learn(item)
+        mine: set[int] = set()
+        said: dict[str, None] = {}
+        shells.update(call.call_id for call in known.calls if call.role == SHELL)
+        for part in known.parts:
+            shown = [feature for feature, _ in part.shown if feature % KINDS == ATOM]
+            for feature in shown:
+                if feature not in mine:
+                    mine.add(feature)
+                    uses[feature] = uses.get(feature, 0) + 1
+            if part.role == USER:
+                own.update(shown)
+                for unit in part.units:
+                    if CONSTRAINT.search(unit.text):
+                        limits.setdefault(unit.text.strip(), 0)
+            elif part.role in (HEADER, COMMAND) and part.call_id in shells:
+                for unit in part.units:
+                    text = unit.text.partition(" ")[2] if part.role == HEADER else unit.text
+                    said.update(dict.fromkeys(commands(text)))
+        for command in said:
+            called[command] = called.get(command, 0) + 1
+    named = {number: atom for atom, number in cache.lexicon.atoms.items() if number in uses}
+    found = [Fact(text, "limit", 1) for text in limits]
+    found += [Fact(text, "command", n) for text, n in called.items() if n >= 2]
+    found += [
+        Fact(named[feature][1], named[feature][0], n)
+        for feature, n in uses.items()
+        if n >= 2 or feature in own
+    ]
+    return tuple(sorted(found, key=lambda fact: (fact.kind != "limit", -fact.uses)))
+
+
+def retention(
+    removed: Sequence[Item], new_context: Iterable[str], *, cache: FactCache | None = None
+) -> Retention:
+    """How many of the facts of `removed` the texts of the new context still hold.
+
+    O(features of `removed` + length of the new context); `lost` holds at most `MAX_LOST`.
+    """
+    wanted = facts(removed, cache=cache)
+    if not wanted:
+        return Retention(score=1.0, kept=0, lost=())
+    text = "\n".join(new_context)
+    have = {value for _, value in atoms(text)}
+    folded = " ".join(text.split())
+    places = _words_by_line(text) if any(f.kind == "limit" for f in wanted) else {}
+    lost = [fact for fact in wanted if not _stands(fact, have, folded, places)]
+    kept = len(wanted) - len(lost)
+    return Retention(score=kept / len(wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST]))
+
+
+def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:
+    if fact.kind in ("path", "id", "lit"):
+        return fact.text in have or (fact.kind == "path" and fact.text in folded)
+    if " ".join(fact.text.split()) in folded:
+        return True
+    if fact.kind == "command":
+        return False
+    words = set(_words(fact.text))
+    near: dict[int, int] = {}
+    for word in words:
+        for line in places.get(word, ()):
+            near[line] = near.get(line, 0) + 1
+    return bool(words) and max(near.values(), default=0) >= SENTENCE_SHARE * len(words)
+
+
+def _words(line: str) -> tuple[str, ...]:
+    return tuple(w for chunk in line.split() for w in words_of_chunk(chunk))
+
+
+def _words_by_line(text: str) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for number, line in enumerate(text.split("\n")):
+        for word in _words(line):
+            found.setdefault(word, set()).add(number)
+    return found
+
+
+def supplement(lost: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
+    """Lines that name what a summary lost, to stand under Critical Context; empty where none has room.
+
+    Most used first, one fact a bullet, whole or not at all. Ends without a line end.
+    """
+    lines: list[str] = []
+    spent = 0
+    for fact in lost:
+        line = "- " + " ".join(fact.split())
+        cost = count(line + "\n")
+        if spent + cost <= budget_tokens:
+            lines.append(line)
+            spent += cost
+    return "\n".join(lines)

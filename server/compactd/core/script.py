@@ -1,0 +1,103 @@
+"""How many o200k tokens a text has, told from the kinds of its characters alone.
+
+Characters ÷ 4 is wrong by a factor of three on Chinese, base64 or logs. A tokenizer first splits a text
+into runs (a word with the space before it, up to three digits, punctuation), then each run into
+pieces; so what is counted here is runs and how long they are, and for other scripts the characters,
+which in UTF-8 are told by their first byte. Every look at the bytes is one pass in C.
+
+The weights were fitted (2026-11, least squares of the relative error against o200k_base) on 4,000 pieces
+of source code, manuals in nine languages, JSON, logs, listings, markup, generated noise, and tool output of
+real sessions. Error over each kind: English, code, JSON, logs, diffs, base64, Chinese, Japanese within 12 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+SLICE_CHARS = 64 * 1024
+"""Of a text looked at in one go: no call into C holds the interpreter for more than 5 ms."""
+
+
+def slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
+    """`text` in pieces of `size` code points, the last one shorter; nothing for an empty text."""
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def estimate(text: str) -> float:
+    """Tokens of `text` as o200k would count them, about. O(bytes), 10 to 25 ns each."""
+    return sum(_estimate(part.encode("utf-8", "replace")) for part in slices(text))
+
+
+def _kinds(kinds: dict[bytes, range | bytes], other: bytes) -> bytes:
+    """A table for `bytes.translate`: each byte to the letter of its kind, the rest to `other`."""
+    table = bytearray(other * 256)
+    for letter, members in kinds.items():
+        for member in members:
+            table[member] = letter[0]
+    return bytes(table)
+
+
+_LOWER, _UPPER, _DIGITS, _HIGH = range(97, 123), range(65, 91), range(48, 58), range(128, 256)
+_KIND = _kinds(
+    {b"l": _LOWER, b"u": _UPPER, b"d": _DIGITS, b"h": _HIGH, b"s": b" ", b"n": b"\n\r", b"t": b"\t"}, b"p"
+)
+_IS_LETTER = _kinds({b"a": bytes(_LOWER) + bytes(_UPPER)}, b" ")
+_IS_DIGIT = _kinds({b"a": _DIGITS}, b" ")
+_IS_PUNCTUATION = _kinds({b" ": bytes([*_LOWER, *_UPPER, *_DIGITS, *_HIGH]) + b" \n\r\t"}, b"a")
+
+_LONG_RUN = b"a" * 32
+
+_KIND_WEIGHTS = (
+    (b"l", 0.177),
+    (b"u", 0.195),
+    (b"d", 0.27),
+    (b"s", 0.02),
+    (b"n", 0.37),
+    (b"t", 0.1),
+    (b"p", 0.03),
+)
+"""(kind, tokens of each character of it)."""
+
+_PAIR_WEIGHTS = ((b"lu", 1.2), (b"du", 0.65), (b"dl", 0.65), (b"sd", 1.95))
+"""(kinds of two characters in a row, tokens of each such pair): camelCase, hex, a number after a space."""
+
+_SCRIPT_WEIGHTS = (
+    (range(0xC2, 0xD0), 0.42),
+    (range(0xD0, 0xD4), 0.38),
+    (range(0xD4, 0xD8), 0.56),
+    (range(0xD8, 0xE0), 0.42),
+    (range(0xE0, 0xE2), 0.51),
+    (range(0xE2, 0xE3), 0.6),
+    (range(0xE3, 0xE4), 0.74),
+    (range(0xE4, 0xEA), 0.7),
+    (range(0xEA, 0xEE), 0.9),
+    (range(0xEE, 0xF0), 1.3),
+    (range(0xF0, 0xF8), 1.96),
+)
+"""(first bytes in UTF-8, tokens of each such character): accented Latin and Greek, Cyrillic, Armenian and
+Hebrew, Arabic, Indic and Thai, signs and lines, kana, Chinese characters, Hangul, full-width forms, emoji."""
+
+_SCRIPTS = tuple((bytes(first), weight) for first, weight in _SCRIPT_WEIGHTS)
+
+
+def _estimate(raw: bytes) -> float:
+    """Tokens of one slice."""
+    kinds = raw.translate(_KIND)
+    letters = raw.translate(_IS_LETTER)
+    total = 0.3 * _runs(letters) + 0.2 * len(_LONG_RUN) * letters.count(_LONG_RUN)
+    total += 0.7 * _runs(raw.translate(_IS_DIGIT)) + 0.61 * _runs(raw.translate(_IS_PUNCTUATION))
+    for kind, weight in _KIND_WEIGHTS:
+        total += weight * kinds.count(kind)
+    for pair, weight in _PAIR_WEIGHTS:
+        total += weight * kinds.count(pair)
+    if not raw.isascii():
+        size = len(raw)
+        for first, weight in _SCRIPTS:
+            total += weight * (size - len(raw.translate(None, first)))
+    return total
+
+
+def _runs(marked: bytes) -> int:
+    """How many runs of `a` there are."""
+    return marked.count(b" a") + marked.startswith(b"a")

@@ -1,0 +1,345 @@
+"""The vocabulary: messages, usage, results and events, as frozen values without behaviour.
+
+Field docstrings are the public document of each field. Token counts are integers of the session's
+estimator unless a field says otherwise; times are Unix seconds (UTC) ending in `_at`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+Role = Literal["user", "assistant", "tool", "system"]
+Trigger = Literal["manual", "threshold", "overflow", "silent_overflow", "model_switch"]
+Strategy = Literal["summarize", "extract", "truncate"]
+Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
+Status = Literal["idle", "running", "streaming", "executing_tools", "compacting"]
+
+
+# --- messages ---------------------------------------------------------------------------------------
+
+
+class Text(Struct, frozen=True, kw_only=True, tag="text"):
+    """Plain text."""
+
+    text: str
+
+
+class Thinking(Struct, frozen=True, kw_only=True, tag="thinking", omit_defaults=True):
+    """A model's reasoning. Sent back verbatim with its signature, or not at all."""
+
+    text: str = ""
+    signature: str | None = None
+    redacted: str | None = None
+    """The provider's opaque form, where the text is hidden."""
+
+
+class Image(Struct, frozen=True, kw_only=True, tag="image", omit_defaults=True):
+    """A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes."""
+
+    media_type: str = "image/png"
+    data: str | None = None
+    url: str | None = None
+    width: int | None = None
+    height: int | None = None
+
+
+class Document(Struct, frozen=True, kw_only=True, tag="document", omit_defaults=True):
+    """A file given to the model: text, base64 `data`, or a `url`."""
+
+    media_type: str = "application/pdf"
+    title: str | None = None
+    text: str | None = None
+    data: str | None = None
+    url: str | None = None
+    pages: int | None = None
+
+
+class ToolCall(Struct, frozen=True, kw_only=True, tag="tool_call"):
+    """A call the model made. `arguments` is kept byte for byte."""
+
+    call_id: str
+    name: str
+    arguments: Raw = Raw(b"{}")
+    """The JSON value as the client sent it: an object, or OpenAI's string."""
+
+
+class ToolResult(Struct, frozen=True, kw_only=True, tag="tool_result", omit_defaults=True):
+    """What a call gave back."""
+
+    call_id: str
+    content: str | tuple[Block, ...] = ""
+    """Text, or blocks. Any other JSON arrives here as its text, byte for byte."""
+    name: str | None = None
+    is_error: bool = False
+
+
+class Opaque(Struct, frozen=True, kw_only=True, tag="opaque"):
+    """Something only `provider` understands; given back to it untouched."""
+
+    provider: str
+    raw: Raw
+
+
+class Unknown(Struct, frozen=True, kw_only=True):
+    """A block of a type this version does not know, kept as it came."""
+
+    type: str
+    raw: Raw
+
+
+Block = Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Unknown
+
+
+class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What programs say about a message. Fields we do not know stay in the message's own bytes."""
+
+    type: str | None = None
+    """`compaction_summary` marks a summary of ours."""
+    kind: str | None = None
+    """`bash_execution` marks a user message that holds a shell command the user ran and its output."""
+    synthetic: bool = False
+    """No person wrote it."""
+    pinned: bool = False
+    """Stays in every later view, within a cap."""
+    compaction_id: str | None = None
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+
+
+class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One message of a conversation."""
+
+    role: Role
+    content: tuple[Block, ...]
+    """Oldest first. A string on the wire is one text block."""
+    id: str | None = None
+    """The client's id, if it gave one."""
+    created_at: float | None = None
+    usage: Raw | None = None
+    """The provider's usage report as it came, if the message carries one."""
+    stop_reason: str | None = None
+    meta: Meta | None = None
+
+
+class Tool(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A tool offered to the model."""
+
+    name: str
+    description: str | None = None
+    input_schema: Raw = Raw(b"{}")
+
+
+# --- usage ------------------------------------------------------------------------------------------
+
+
+class Usage(Struct, frozen=True, kw_only=True):
+    """A provider's report of one request, normalised. Tokens."""
+
+    input_tokens: int = 0
+    """Without what was read from or written to the cache."""
+    output_tokens: int = 0
+    """Reasoning included."""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    context_window: int | None = None
+    """The model's window, where the report names it."""
+
+
+class TokenUsage(Struct, frozen=True, kw_only=True):
+    """Where a session stands: what was billed, and how full the context is. Tokens."""
+
+    prompt_tokens: int = 0
+    """Sum over all reports of input and cache. Billing; decides nothing."""
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    """`prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing."""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    last_prompt_tokens: int = 0
+    """Input of the last report, cache included; 0 after a change of epoch until the next report."""
+    current_context_tokens: int | None = None
+    """The size of the next request: the last report's input + an estimate of what came after it."""
+    current_context_source: Literal["measured", "estimated", "mixed"] = "estimated"
+    context_window: int | None = None
+    context_window_confidence: Confidence = "guess"
+    threshold_tokens: int | None = None
+    """Where a compaction becomes due."""
+    percent: float | None = None
+    """100 × `current_context_tokens` ÷ `context_window`."""
+    epoch: int = 1
+
+
+# --- results ----------------------------------------------------------------------------------------
+
+
+class Decision(Struct, frozen=True, kw_only=True):
+    """Whether the conversation fits, a compaction is due, or the request is over the cap."""
+
+    kind: Literal["fits", "due", "over"]
+    used: int
+    threshold: int | None
+    window: int | None
+
+
+class Floor(Struct, frozen=True, kw_only=True):
+    """What no compaction can remove. Tokens."""
+
+    system: int
+    tools: int
+    last_request: int
+    summary: int
+
+
+class Retention(Struct, frozen=True, kw_only=True):
+    """Facts of the removed text that were used more than once, looked up in the new context."""
+
+    score: float
+    """`kept` ÷ all, 0 to 1; 1 where there was none."""
+    kept: int
+    lost: tuple[str, ...]
+    """The facts that are missing, most used first, at most 50."""
+
+
+class CompactionResult(Struct, frozen=True, kw_only=True):
+    """What a compaction did, or why it did nothing. Tokens are of the whole request."""
+
+    compacted: bool
+    reason: str = ""
+    """Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked."""
+    compaction_id: str | None = None
+    trigger: Trigger = "manual"
+    strategy: Strategy = "extract"
+    messages_before: int = 0
+    messages_after: int = 0
+    messages_removed: int = 0
+    tokens_before: int = 0
+    tokens_after: int = 0
+    tokens_saved: int = 0
+    first_kept_entry_id: str | None = None
+    kept_messages: int = 0
+    """The verbatim tail, without pinned messages and summary."""
+    pinned_entry_ids: tuple[str, ...] = ()
+    split_turn: bool = False
+    summary: str = ""
+    read_files: tuple[str, ...] = ()
+    modified_files: tuple[str, ...] = ()
+    retention: Retention | None = None
+    pruned_tool_results: int = 0
+    created_at: float = 0.0
+    duration_ms: int = 0
+    model: str | UnsetType = UNSET
+    usage: Usage | UnsetType = UNSET
+    cost: float | UnsetType = UNSET
+    floor: Floor | UnsetType = UNSET
+
+
+# --- events -----------------------------------------------------------------------------------------
+# Each goes out as `agent/event` with `session_id` and `seq` before its own fields.
+
+
+class ContextUsage(Struct, frozen=True, kw_only=True):
+    """The context after a turn. Tokens."""
+
+    tokens: int
+    usage_tokens: int
+    """From the provider's last report."""
+    trailing_tokens: int
+    """Estimated, since then."""
+
+
+class TurnEnd(Struct, frozen=True, kw_only=True, tag="turn_end"):
+    """A model's answer was taken in."""
+
+    message: Raw
+    usage: Usage | None
+    context_usage: ContextUsage
+
+
+class UsageUpdate(Struct, frozen=True, kw_only=True, tag="usage_update"):
+    """The numbers of the gauge changed."""
+
+    usage: TokenUsage
+    context_window: int | None
+
+
+class OverflowDetected(Struct, frozen=True, kw_only=True, tag="overflow_detected"):
+    """A request was, or silently became, too large for the model."""
+
+    source: str
+    limit: int | None
+    requested: int | None
+
+
+class CompactionStart(Struct, frozen=True, kw_only=True, tag="compaction_start"):
+    """A compaction began. Exactly one `compaction_end` with the same id follows."""
+
+    compaction_id: str
+    trigger: Trigger
+    message_count: int
+    tokens_before: int
+
+
+class CompactionProgress(Struct, frozen=True, kw_only=True, tag="compaction_progress", omit_defaults=True):
+    """How far a compaction is."""
+
+    compaction_id: str
+    phase: str
+    fraction: float
+    delta: str | None = None
+
+
+class ErrorInfo(Struct, frozen=True, kw_only=True):
+    """An error as events carry it."""
+
+    code: int
+    message: str
+
+
+class CompactionEnd(Struct, frozen=True, kw_only=True, tag="compaction_end", omit_defaults=True):
+    """A compaction ended."""
+
+    compaction_id: str
+    status: Literal["completed", "failed", "cancelled", "skipped"]
+    result: CompactionResult | None = None
+    error: ErrorInfo | None = None
+
+
+class PruneEnd(Struct, frozen=True, kw_only=True, tag="prune_end"):
+    """Old tool output was replaced by stubs."""
+
+    pruned: int
+    tokens_saved: int
+
+
+class ModelChanged(Struct, frozen=True, kw_only=True, tag="model_changed"):
+    """The session's model is another one."""
+
+    model: str
+    context_window: int | None
+
+
+class SessionClosed(Struct, frozen=True, kw_only=True, tag="session_closed"):
+    """The session is no longer open here."""
+
+    reason: str
+
+
+Event = (
+    TurnEnd
+    | UsageUpdate
+    | OverflowDetected
+    | CompactionStart
+    | CompactionProgress
+    | CompactionEnd
+    | PruneEnd
+    | ModelChanged
+    | SessionClosed
+)
+
+encode = msgspec.json.Encoder().encode
+"""A value of this module as compact JSON."""

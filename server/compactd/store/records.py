@@ -1,0 +1,227 @@
+"""How a record stands in a journal: one line, numbered and checksummed.
+
+    {"seq":9,"type":"message",…,"crc":"1c291ca3"}
+
+`crc` is the CRC-32 of the line's bytes before `,"crc"`, in eight lower-case hex digits. A record may hold
+line ends between its tokens, where a client sent its JSON so; they are written as spaces and their places
+noted after `seq`, as `"nl":[17,40]`, so that the record is read back byte for byte.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+_START = b'{"seq":'
+_NEWLINES = b'"nl":['
+_MARK = b',"crc":"'
+_TAIL_BYTES = len(b',"crc":"00000000"}')
+_NEVER_BEGUN_BYTES = 65_536
+"""A file this small that holds no line and no record is a creation that was cut off."""
+
+
+class Damage(Struct, frozen=True, kw_only=True):
+    """Something that no cut-off can have caused, with whole records behind it."""
+
+    line: int
+    """Counted from 1."""
+    after: tuple[memoryview, ...]
+    """The records behind it that can be read, by rising `seq`."""
+
+
+class Scan(Struct, frozen=True, kw_only=True):
+    """What stands in the bytes of a journal."""
+
+    records: tuple[memoryview, ...]
+    """Whole and without a gap, from the first one on; `seq` and `crc` still in them."""
+    end: int
+    """Where the last of `records` ends, its line end included if it has one."""
+    needs_newline: bool
+    """True where it has none."""
+    damage: Damage | None
+
+    @property
+    def is_never_begun(self) -> bool:
+        """True where not even the first record was written whole, and nothing else was."""
+        return not self.records and self.damage is None
+
+
+class _Plain(Struct, frozen=True):
+    """Any JSON object, looked at for nothing but its syntax."""
+
+
+_is_whole_json = msgspec.json.Decoder(_Plain).decode
+
+
+def check(record: bytes) -> None:
+    """Raises `ValueError` unless `record` looks like a record. O(1)."""
+    if not record.startswith(b'{"type":"') or not record.endswith(b"}"):
+        raise ValueError('a record is one JSON object and begins with {"type":"')
+
+
+def frame(seq: int, record: bytes) -> tuple[bytes, memoryview, bytes]:
+    """The line of a record, in three pieces so that a large one is not copied. O(bytes)."""
+    if b"\n" in record:
+        head = b'{"seq":%d,"nl":[%s],' % (seq, ",".join(map(str, _newlines(record))).encode())
+        record = record.replace(b"\n", b" ")
+    else:
+        head = b'{"seq":%d,' % seq
+    middle = memoryview(record)[1:-1]
+    return head, middle, b',"crc":"%08x"}\n' % zlib.crc32(middle, zlib.crc32(head))
+
+
+def line(seq: int, record: bytes) -> bytes:
+    """The line of a record, its line end included."""
+    return b"".join(frame(seq, record))
+
+
+def bare(record: bytes | memoryview) -> bytes:
+    """A record as it was appended: without the `seq` and `crc` that `scan` leaves in it. O(bytes)."""
+    whole = bytes(record)
+    if not whole.startswith(_START):
+        return whole
+    return b"{" + whole[whole.index(b",") + 1 : -_TAIL_BYTES] + b"}"
+
+
+def scan(data: bytes, first_seq: int = 0) -> Scan:
+    """The records in `data`, of which the first has to have `first_seq`. O(bytes); copies nothing.
+
+    What follows the last whole record is torn, and left out, unless a whole record stands behind it:
+    that is damage. Looks at checksums and numbers only; what a record means is not decoded.
+    """
+    view = memoryview(data)
+    records: list[memoryview] = []
+    pos, size = 0, len(data)
+    find, starts, crc32 = data.find, data.startswith, zlib.crc32
+    stop = -1
+    while pos < size:
+        stop = find(b"\n", pos)
+        end = size if stop < 0 else stop
+        head = b'{"seq":%d,' % (first_seq + len(records))
+        tail = end - _TAIL_BYTES
+        if (
+            tail < pos + len(head)
+            or not starts(head, pos)
+            or data[tail:end] != b',"crc":"%08x"}' % crc32(view[pos:tail])
+            or (stop < 0 and not _is_json(view[pos:end]))  # see _is_json: only the last can be cut off
+        ):
+            return _scan_rest(data, pos, first_seq, records)
+        has_newlines = starts(_NEWLINES, pos + len(head))
+        records.append(_with_newlines(data[pos:end]) if has_newlines else view[pos:end])
+        pos = end + 1
+    needs_newline = bool(records) and stop < 0
+    return Scan(
+        records=tuple(records), end=size if needs_newline else pos, needs_newline=needs_newline, damage=None
+    )
+
+
+def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview]) -> Scan:
+    """The scan of a file whose line at `pos` is not the record that belongs there."""
+    line_number = first_seq + len(records) + 1
+    end, needs_newline = pos, False
+    after: list[memoryview] = []
+    last_seq = first_seq + len(records) - 1
+    for start, stop in _lines(data, pos):
+        for record_start, record_end, seq in _whole_records(data, start, stop):
+            if seq <= last_seq:
+                continue
+            record = _with_newlines(data[record_start:record_end])
+            if record_start == pos and seq == last_seq + 1:
+                # Whole, but something stands where its line end should: what follows decides.
+                records.append(record)
+                end, needs_newline = record_end, True
+            else:
+                after.append(record)
+            last_seq = seq
+    damage = Damage(line=line_number, after=tuple(after)) if after else None
+    if damage is None and not records and first_seq == 0 and not _is_cut_off_creation(data):
+        damage = Damage(line=1, after=())
+    return Scan(records=tuple(records), end=end, needs_newline=needs_newline, damage=damage)
+
+
+def _is_cut_off_creation(data: bytes) -> bool:
+    return b"\n" not in data and (len(data) <= _NEVER_BEGUN_BYTES or data.startswith(_START))
+
+
+def _lines(data: bytes, pos: int) -> Iterator[tuple[int, int]]:
+    while pos < len(data):
+        stop = data.find(b"\n", pos)
+        stop = len(data) if stop < 0 else stop
+        yield pos, stop
+        pos = stop + 1
+
+
+def _whole_records(data: bytes, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
+    """(start, end, seq) of the records in a line that is not one record.
+
+    Looks behind a record for another, where a line end was lost; never inside something that is no
+    whole record, because a client's own JSON may hold what looks like one.
+    """
+    while start >= 0:
+        found = _record_at(data, start, stop)
+        if found is None:
+            return
+        end, seq = found
+        yield start, end, seq
+        start = data.find(_START, end, stop)
+
+
+def _record_at(data: bytes, start: int, stop: int) -> tuple[int, int] | None:
+    """(end, seq) of the whole record that begins at `start`, if one does."""
+    comma = data.find(b",", start, min(stop, start + 32))
+    if comma < 0 or not data.startswith(_START, start):
+        return None
+    digits = data[start + len(_START) : comma]
+    if not digits.isdigit():
+        return None
+    view = memoryview(data)
+    crc, done = 0, start
+    mark = data.find(_MARK, start, stop)
+    while mark >= 0:
+        crc, done = zlib.crc32(view[done:mark], crc), mark
+        end = mark + _TAIL_BYTES
+        if end <= stop and data[mark:end] == b',"crc":"%08x"}' % crc and _is_json(view[start:end]):
+            return end, int(digits)
+        mark = data.find(_MARK, mark + 1, stop)
+    return None
+
+
+def _is_json(text: memoryview) -> bool:
+    # No object is the beginning of a longer one: what parses was not cut off inside. A checksum alone
+    # does not tell: a client may have put the right one into its own JSON.
+    try:
+        _is_whole_json(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _newlines(record: bytes) -> list[int]:
+    places = []
+    at = record.find(b"\n")
+    while at >= 0:
+        places.append(at)
+        at = record.find(b"\n", at + 1)
+    return places
+
+
+def _with_newlines(whole: bytes) -> memoryview:
+    """`whole`, a good line, with the line ends put back that `frame` took out, and their list left out."""
+    after_seq = whole.index(b",") + 1
+    if not whole.startswith(_NEWLINES, after_seq):
+        return memoryview(whole)
+    close = whole.index(b"]", after_seq)
+    places = whole[after_seq + len(_NEWLINES) : close].split(b",")
+    restored = bytearray(whole[:after_seq] + whole[close + 2 :])
+    # Places count from the record's `{`, whose place the comma after `seq` has taken here.
+    for place in places:
+        restored[after_seq - 1 + int(place)] = 0x0A
+    return memoryview(bytes(restored))
+
+
+def lines(records: Sequence[bytes]) -> Iterator[bytes]:
+    """A whole journal, line by line, of records as they were appended."""
+    return (line(seq, record) for seq, record in enumerate(records))

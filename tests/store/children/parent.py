@@ -1,0 +1,21 @@
+"""Has session s1 open and starts another program, which ends when it is told to."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from compactd.store.folder import FolderStore
+
+PROGRAM = "print('the grandchild runs', flush=True); input(); print('the grandchild ran until now')"
+
+
+async def main(home: Path) -> None:
+    journal = FolderStore(home).create("s1", b'{"type":"session","v":1,"id":"s1"}', "disk")
+    await journal.durable(journal.last)
+    subprocess.run([sys.executable, "-c", PROGRAM], close_fds=False, check=True)
+
+
+asyncio.run(main(Path(sys.argv[1])))

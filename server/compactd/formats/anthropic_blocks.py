@@ -1,0 +1,92 @@
+"""Our blocks as Anthropic's content blocks; a block that has no counterpart there becomes text."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from compactd.formats.rendering import data_url, own_block, picture, text_of, web_url
+from compactd.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
+
+Json = dict[str, object]
+
+# Blocks of Anthropic's own tools that an answer holds and a request gives back, with the fields they cannot
+# be without (API reference, seen 2026-11).
+ASSISTANT_BLOCKS = {
+    "server_tool_use": ("id", "name", "input"),
+    "mcp_tool_use": ("id", "name", "input", "server_name"),
+    "mcp_tool_result": ("tool_use_id",),
+    "web_search_tool_result": ("tool_use_id", "content"),
+    "web_fetch_tool_result": ("tool_use_id", "content"),
+    "code_execution_tool_result": ("tool_use_id", "content"),
+    "bash_code_execution_tool_result": ("tool_use_id", "content"),
+    "text_editor_code_execution_tool_result": ("tool_use_id", "content"),
+    "tool_search_tool_result": ("tool_use_id", "content"),
+    "container_upload": ("file_id",),
+}
+USER_BLOCKS = {"search_result": ("source", "title", "content"), "container_upload": ("file_id",)}
+RESULT_BLOCKS = {"search_result": ("source", "title", "content"), "tool_reference": ("tool_name",)}
+
+
+def text_block(text: str) -> Json:
+    """A text block; `text` has to hold more than white space."""
+    return {"type": "text", "text": text}
+
+
+def text_blocks(block: Block) -> list[Json | Raw]:
+    """The text that stands for `block`; none where there is none."""
+    text = text_of(block)
+    return [text_block(text)] if text and not text.isspace() else []
+
+
+def thinking_blocks(block: Thinking) -> list[Json | Raw]:
+    """Thinking word for word with its signature; none where it has no signature."""
+    if block.redacted:
+        return [{"type": "redacted_thinking", "data": block.redacted}]
+    if block.signature:
+        return [{"type": "thinking", "thinking": block.text, "signature": block.signature}]
+    return []
+
+
+def user_blocks(block: Block) -> list[Json | Raw]:
+    """`block` in a user message; none for a tool result, which goes first."""
+    match block:
+        case ToolResult():
+            return []
+        case Image():
+            return [_image(block) or text_block(text_of(block))]
+        case Document():
+            return [_document(block) or text_block(text_of(block))]
+        case Opaque() | Unknown():
+            own = own_block(block, "anthropic", USER_BLOCKS)
+            return [own] if own is not None else text_blocks(block)
+        case _:
+            return text_blocks(block)
+
+
+def result_blocks(block: Block) -> list[Json | Raw]:
+    """`block` inside a tool result."""
+    if isinstance(block, Opaque | Unknown):
+        own = own_block(block, "anthropic", RESULT_BLOCKS)
+        return [own] if own is not None else text_blocks(block)
+    return user_blocks(block)
+
+
+def _image(image: Image) -> Json | None:
+    inline, url = picture(image), web_url(image.url)
+    if inline is not None:
+        return {"type": "image", "source": {"type": "base64", "media_type": inline[0], "data": inline[1]}}
+    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
+
+
+def _document(document: Document) -> Json | None:
+    source: Json
+    inline = (document.media_type, document.data) if document.data else data_url(document.url or "")
+    if document.text and not document.text.isspace():
+        source = {"type": "text", "media_type": "text/plain", "data": document.text}
+    elif inline is not None and inline[0] == "application/pdf":
+        source = {"type": "base64", "media_type": "application/pdf", "data": inline[1]}
+    elif url := web_url(document.url):
+        source = {"type": "url", "url": url}
+    else:
+        return None
+    return {"type": "document", "source": source, **({"title": document.title} if document.title else {})}

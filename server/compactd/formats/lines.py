@@ -1,0 +1,73 @@
+"""Session files of one JSON object a line, as other programs leave them: cut off, mis-encoded, half known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec import Raw
+
+Warn = Callable[[str], None]
+
+# A whole surrogate pair, a lone surrogate, any other escape: in this order, so that `\\ud83d` (an escaped
+# backslash and five letters) is not taken for one.
+_ESCAPES = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.S
+)
+
+_decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def records(data: bytes, warn: Warn) -> Iterator[tuple[int, dict[str, Raw]]]:
+    """(line number from 1, the object's fields) for each line of `data` that holds a JSON object.
+
+    A line that does not is passed over with a warning, the last one as cut off. Invalid UTF-8 and lone
+    surrogates become U+FFFD, with a warning. Cost: O(bytes).
+    """
+    start, number = 0, 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        number += 1
+        line = data[start:end].strip()
+        start = end + 1
+        if number == 1:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if not line:
+            continue
+        fields = _fields(line, f"line {number}", warn)
+        if fields is not None:
+            yield number, fields
+        elif start >= len(data):
+            warn(f"line {number}, the last one, is cut off and was left out")
+        else:
+            warn(f"line {number} is not a JSON object and was left out")
+
+
+def _fields(line: bytes, where: str, warn: Warn) -> dict[str, Raw] | None:
+    line = utf8(line, where, warn)
+    for attempt in (line, mend_surrogates(line)):
+        try:
+            fields = _decode_object(attempt)
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if attempt is not line:
+            warn(f"{where}: a lone surrogate was replaced by U+FFFD")
+        return fields
+    return None
+
+
+def utf8(data: bytes, where: str, warn: Warn) -> bytes:
+    """`data` as valid UTF-8: what is not becomes U+FFFD, with a warning."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        warn(f"{where}: invalid UTF-8 was replaced by U+FFFD")
+        return data.decode("utf-8", "replace").encode()
+    return data
+
+
+def mend_surrogates(data: bytes) -> bytes:
+    r"""JSON `data` with each lone `\ud83d` escape, which is no character, turned into `\ufffd`. O(bytes)."""
+    return _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)

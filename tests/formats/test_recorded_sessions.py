@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import recorded
+
+from compactd.core.projection import project
+from compactd.formats.base import render
+from compactd.formats.detect import read
+from compactd.formats.neutral import decode_message
+from compactd.formats.session_file import SessionFile
+from compactd.messages import Block, Text, ToolCall, ToolResult
+from validators import anthropic_messages, neutral_shape, openai_chat
+from validators.conversations import count, items_of
+
+OURS = {
+    "claude-code": "claude-code",
+    "gemini-cli": "claude-code",
+    "pi": "pi",
+    "openhands-log": "openai",
+    "cline": "anthropic",
+}
+ROWS = recorded.sessions(*OURS)
+
+pytestmark = pytest.mark.skipif(recorded.folder() is None, reason="the recorded sessions are not here")
+
+
+def session(row: dict[str, Any]) -> SessionFile:
+    folder = recorded.folder()
+    assert folder is not None
+    return read(folder / row["file"])
+
+
+def blocks(file: SessionFile) -> list[Block]:
+    return [block for message, _ in file.messages for block in message.content]
+
+
+@pytest.fixture(params=ROWS, ids=[row["name"] for row in ROWS], scope="module")
+def row(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def file(row: dict[str, Any]) -> SessionFile:
+    return session(row)
+
+
+def test_a_recorded_session_is_read_whole(row: dict[str, Any], file: SessionFile) -> None:
+    results = [block for block in blocks(file) if isinstance(block, ToolResult)]
+
+    seen = {
+        # The manifest counts each result as a message of its own, as all these programs but one write it.
+        "messages": sum(
+            max(1, sum(isinstance(b, ToolResult) for b in m.content)) if row["format"] == "cline" else 1
+            for m, _ in file.messages
+        ),
+        "tool_calls": sum(isinstance(block, ToolCall) for block in blocks(file)),
+        "tool_results": len(results),
+        "compactions": file.compactions,
+        "errors": sum(result.is_error for result in results),
+    }
+
+    assert file.format == OURS[row["format"]]
+    assert seen == {name: row[name] for name in seen}
+
+
+def test_what_is_read_and_its_bytes_say_the_same(file: SessionFile) -> None:
+    assert [decode_message(raw) for _, raw in file.messages] == [message for message, _ in file.messages]
+
+
+def test_the_messages_of_a_recorded_session_have_ids_of_their_own(file: SessionFile) -> None:
+    ids = [message.id for message, _ in file.messages if message.id is not None]
+
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("format", ["neutral", "openai", "anthropic"])
+def test_a_recorded_session_is_a_valid_request_and_holds_every_text(format: str, file: SessionFile) -> None:
+    projection = project(items_of([message for message, _ in file.messages]), count)
+
+    rendered = render(format, "be brief", [], projection)
+
+    messages = [json.loads(bytes(raw)) for raw in rendered.messages]
+    match format:
+        case "openai":
+            assert openai_chat.problems(messages) == []
+        case "anthropic":
+            assert anthropic_messages.problems(messages, rendered.system) == []
+        case _:
+            assert neutral_shape.problems(messages) == []
+    whole = "\0".join([rendered.system or "", *strings(messages)])
+    at = 0
+    for text in (text for each in projection.messages for b in each.message.content for text in texts(b)):
+        found = whole.find(text, at)
+        at = found if found >= 0 else whole.find(text)
+        assert at >= 0
+
+
+def texts(block: Block) -> Iterator[str]:
+    match block:
+        case Text():
+            yield block.text.rstrip()
+        case ToolResult(content=str(text)):
+            yield text.strip() and text
+        case ToolResult(content=inner):
+            for each in inner:
+                yield from texts(each)
+        case _:
+            pass
+
+
+def strings(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from strings(each)
+        case dict():
+            for each in value.values():
+                yield from strings(each)
+        case _:
+            pass

@@ -1,0 +1,1 @@
+"""What each provider's published rules say about a request, as code of its own: it imports none of ours."""

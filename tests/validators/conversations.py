@@ -1,0 +1,195 @@
+"""Conversations as bad as clients send them, for property tests; each text is told apart by its number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from compactd.core.entries import Item
+from compactd.formats.neutral import decode_message, encode_message
+from compactd.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+
+CALL_IDS = ("a", "b", "c", "a-2", "a b", "ünïcode", "x" * 70, "x" * 69 + "y", "")
+NAMES = ("read", "mcp.read", "mcp_read", "n" * 130, "Ünï", "")
+ARGUMENTS = (
+    b'{"path": "a.py"}',
+    b'"{\\"path\\": \\"a.py\\"}"',
+    b'"not json"',
+    b'""',
+    b"null",
+    b"[1, 2]",
+    b'{"n" : 1.0e5}',
+)
+SCHEMAS = (b"{}", b'{"type":"object","properties":{"path":{"type":"string"}}}', b'{"properties":{}}')
+BLANK = ("", " ", "\n\t")
+
+
+def count(text: str) -> int:
+    """Tokens of a text, for tests: its characters."""
+    return len(text)
+
+
+def tokens_of(message: Message) -> int:
+    """Tokens of a message by `count`, block by block."""
+    return sum(_block_tokens(block) for block in message.content)
+
+
+def _block_tokens(block: Block) -> int:
+    match block:
+        case Text():
+            return count(block.text)
+        case ToolCall():
+            return count(block.name) + count(bytes(block.arguments).decode())
+        case ToolResult(content=str(text)):
+            return count(text)
+        case ToolResult(content=blocks):
+            return sum(_block_tokens(inner) for inner in blocks)
+        case _:
+            return 0
+
+
+def items_of(messages: Sequence[Message]) -> list[Item]:
+    """The messages as a view holds them, each with its own bytes."""
+    return [
+        Item(
+            entry_id=f"e{number}",
+            message=message,
+            tokens=tokens_of(message),
+            source=Raw(encode_message(message)),
+        )
+        for number, message in enumerate(messages, start=1)
+    ]
+
+
+@st.composite
+def conversations(draw: st.DrawFn, max_size: int = 14) -> list[Message]:
+    """Calls, results, orphans, duplicates, reused ids, system messages and empty texts, anywhere."""
+    number = 0
+    messages = []
+    made: list[str] = []
+
+    def text() -> str:
+        nonlocal number
+        number += 1
+        return f"<{number}>" + draw(st.sampled_from(("", "", " ", "\n")))
+
+    for _ in range(draw(st.integers(0, max_size))):
+        role: Role = draw(st.sampled_from(("user", "assistant", "assistant", "tool", "tool", "system")))
+        blocks: list[Block] = []
+        for _ in range(draw(st.integers(0, 3))):
+            blocks.append(_block(draw, role, text, made))
+        messages.append(
+            Message(role=role, content=tuple(blocks), id=draw(st.sampled_from((None, f"m{number}"))))
+        )
+    return messages
+
+
+def _block(draw: st.DrawFn, role: Role, text: Callable[[], str], made: list[str]) -> Block:
+    if role == "tool":
+        return _result(draw, text, made)
+    kinds = ["text", "text", "blank", "image", "unknown", "opaque", "document"]
+    if role == "assistant":
+        kinds += ["call"] * 7 + ["thinking"] * 2
+    if role == "user":
+        kinds += ["result"] * 3
+    match draw(st.sampled_from(kinds)):
+        case "text":
+            return Text(text=text())
+        case "blank":
+            return Text(text=draw(st.sampled_from(BLANK)))
+        case "image":
+            return draw(
+                st.sampled_from(
+                    (
+                        Image(media_type="image/png", data="QUJD"),
+                        Image(media_type="image/svg+xml", data="QUJD"),
+                        Image(url="https://example.org/a.png"),
+                        Image(url="data:image/gif;base64,QUJD"),
+                        Image(),
+                    )
+                )
+            )
+        case "document":
+            return draw(
+                st.sampled_from(
+                    (
+                        Document(data="QUJD"),
+                        Document(text=" "),
+                        Document(media_type="text/plain", data="QUJD"),
+                        Document(url="https://example.org/a.pdf", title="A"),
+                    )
+                )
+            )
+        case "unknown":
+            return Unknown(type="future", raw=Raw(msgspec.json.encode({"type": "future", "x": text()})))
+        case "opaque":
+            provider = draw(st.sampled_from(("gemini", "other")))
+            return Opaque(provider=provider, raw=Raw(b'{"thoughtSignature":"s"}'))
+        case "thinking":
+            return draw(
+                st.sampled_from(
+                    (
+                        Thinking(text="hm", signature="s"),
+                        Thinking(text="hm"),
+                        Thinking(redacted="r"),
+                        Thinking(),
+                    )
+                )
+            )
+        case "result":
+            return _result(draw, text, made)
+        case _:
+            made.append(draw(st.sampled_from(CALL_IDS)))
+            return ToolCall(
+                call_id=made[-1],
+                name=draw(st.sampled_from(NAMES)),
+                arguments=Raw(draw(st.sampled_from(ARGUMENTS))),
+            )
+
+
+def _result(draw: st.DrawFn, text: Callable[[], str], made: list[str]) -> ToolResult:
+    content: str | tuple[Block, ...]
+    match draw(st.integers(0, 5)):
+        case 0:
+            content = draw(st.sampled_from(BLANK))
+        case 1:
+            content = (Text(text=text()), Image(data="QUJD"), Text(text=""), Document(data="QUJD"))
+        case 2:
+            content = (Unknown(type="future", raw=Raw(msgspec.json.encode({"type": "future", "x": text()}))),)
+        case _:
+            content = text()
+    # Mostly an answer to something, so that pairs, late results and duplicates are common.
+    call_ids = made[-3:] if made and draw(st.integers(0, 4)) else CALL_IDS
+    return ToolResult(call_id=draw(st.sampled_from(call_ids)), content=content, is_error=draw(st.booleans()))
+
+
+def tools() -> st.SearchStrategy[list[Tool]]:
+    """Tool lists, with names and schemas that providers refuse."""
+    tool = st.builds(
+        Tool,
+        name=st.sampled_from([name for name in NAMES if name]),
+        description=st.sampled_from((None, "", "reads")),
+        input_schema=st.sampled_from([Raw(schema) for schema in SCHEMAS]),
+    )
+    return st.lists(tool, max_size=4, unique_by=lambda each: each.name)
+
+
+def again(messages: Sequence[Message]) -> list[Message]:
+    """The messages as they come back from their own bytes."""
+    return [decode_message(encode_message(message)) for message in messages]

@@ -1,0 +1,329 @@
+"""The one compaction of a session: in the background, told about, without a trace where it is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+import msgspec
+
+from compactd.core.asked import CompactRequest, Fixed, Inputs
+from compactd.core.compaction import Draft, NoModel, Shortened, Work
+from compactd.core.compaction import compact as flow
+from compactd.core.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
+from compactd.core.plan import NotCompacted, Plan, expected, plan
+from compactd.core.prune import prune as choose
+from compactd.core.units import FactCache
+from compactd.errors import Cancelled, CompactdError
+from compactd.messages import (
+    CompactionEnd,
+    CompactionProgress,
+    CompactionResult,
+    CompactionStart,
+    ErrorInfo,
+    PruneEnd,
+)
+from compactd.session import Session
+
+Progress = Callable[[float, str | None], None]
+
+TELL_S = 0.1
+"""Progress is told no more often than this."""
+
+Outcome = Draft | Shortened | NotCompacted
+
+
+class Running:
+    """A compaction that runs."""
+
+    def __init__(self, session: Session, compaction_id: str, progress: Progress | None) -> None:
+        self.compaction_id = compaction_id
+        self._session = session
+        self._progress = progress
+        self._is_cancelled = threading.Event()
+        self._ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._told_at = 0.0
+
+    async def ended(self) -> None:
+        """Returns when it has ended, however."""
+        await self._ended.wait()
+
+    async def cancel(self) -> None:
+        """Stops it at its next step and waits for that."""
+        self.stop()
+        await self.ended()
+
+    def stop(self) -> None:
+        """Stops it at its next step."""
+        self._is_cancelled.set()
+
+    def end(self) -> None:
+        """Wakes those that wait for it."""
+        self._ended.set()
+
+    def check(self, phase: str, fraction: float) -> None:
+        """Called by the flow, in its thread: tells how far it is. Raises `Cancelled` once it was stopped."""
+        if self._is_cancelled.is_set():
+            raise Cancelled("The compaction was cancelled; nothing was changed.")
+        now = monotonic()
+        if now - self._told_at >= TELL_S:
+            self._told_at = now
+            self._loop.call_soon_threadsafe(self._tell, phase, fraction)
+
+    def _tell(self, phase: str, fraction: float) -> None:
+        if self._ended.is_set():
+            return
+        self._session.emit(
+            CompactionProgress(compaction_id=self.compaction_id, phase=phase, fraction=fraction)
+        )
+        if self._progress is not None:
+            self._progress(fraction, phase)
+
+
+async def compact(
+    session: Session, request: CompactRequest, *, dry_run: bool = False, progress: Progress | None = None
+) -> CompactionResult:
+    """Compacts `session` as asked; a result with `compacted: false` says why nothing was done.
+
+    Cancelling the caller cancels the compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`,
+    `InvalidParams`, `StorageFailed`.
+    """
+    if dry_run:
+        return expected(await session.world.in_worker(_planner(session, request)), request.trigger)
+    session.writable()
+    session.free()
+    running = Running(session, f"c{session.fold.begun + 1}", progress)
+    session.running = running
+    task = asyncio.ensure_future(_run(session, running, request))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        running.stop()
+        await asyncio.wait((task,))
+        # Its outcome was told by events; the request itself is answered as cancelled.
+        task.exception()
+        raise
+
+
+def _planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
+    inputs = _inputs(session, request)
+    return lambda: plan(inputs)
+
+
+def _inputs(session: Session, request: CompactRequest) -> Inputs:
+    state = session.fold
+    last = state.compactions()[-1:]
+    is_repeated = bool(last) and last[0].asked == _budget(request) and state.leaf == last[0].id
+    return Inputs(
+        view=state.view(),
+        fixed=Fixed(*state.fixed),
+        settings=session.resolved.settings,
+        standing=session.standing(),
+        request=msgspec.structs.replace(
+            request,
+            is_repeated=is_repeated,
+            may_ask_model=request.may_ask_model or session.resolved.settings.model is not None,
+        ),
+        counter=session.counter,
+        pinned=frozenset(state.pinned),
+    )
+
+
+def _budget(request: CompactRequest) -> str:
+    """What tells one request's budget from another's."""
+    asked = (request.trigger, request.keep_recent, request.keep_messages, request.target_tokens)
+    return " ".join("-" if part is None else str(part) for part in asked)
+
+
+async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
+    try:
+        made = await session.world.in_worker(_planner(session, request))
+        if isinstance(made, NotCompacted):
+            return expected(made, request.trigger)
+        return await _carried_out(session, running, request, made)
+    finally:
+        session.running = None
+        running.end()
+
+
+async def _carried_out(
+    session: Session, running: Running, request: CompactRequest, made: Plan
+) -> CompactionResult:
+    world, began = session.world, monotonic()
+    leaf = session.fold.leaf
+    session.write(
+        CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
+    )
+    session.emit(
+        CompactionStart(
+            compaction_id=running.compaction_id,
+            trigger=request.trigger,
+            message_count=made.messages_before,
+            tokens_before=made.tokens_before,
+        )
+    )
+    try:
+        work = _work(session, running, request)
+        outcome = await world.in_worker(lambda: _drive(work, made))
+        result = await _committed(session, running, request, outcome, began, leaf)
+    except BaseException as error:
+        _tell_failure(session, running, error)
+        raise
+    session.emit(
+        CompactionEnd(
+            compaction_id=running.compaction_id,
+            status="completed" if result.compacted else "skipped",
+            result=result,
+        )
+    )
+    session.tell_usage()
+    if result.compacted:
+        world.notice(
+            f"Conversation compacted: {result.messages_removed} messages → summary "
+            f"({result.tokens_before:,} → {result.tokens_after:,} tokens)"
+        )
+    return result
+
+
+def _work(session: Session, running: Running, request: CompactRequest) -> Work:
+    if session.facts is None:
+        session.facts = FactCache()
+    return Work(
+        inputs=_inputs(session, request),
+        originals=tuple(session.fold.path_items()),
+        working_dir=session.working_dir,
+        cache=session.facts,
+        check=running.check,
+    )
+
+
+def _drive(work: Work, made: Plan) -> Outcome:
+    """Runs the flow to its end. There is no model to ask yet: whoever asks is told so."""
+    steps = flow(work, made)
+    try:
+        asks = next(steps)
+        while True:
+            asks = steps.send(tuple(NoModel() for _ in asks))
+    except StopIteration as end:
+        outcome: Outcome = end.value
+        return outcome
+
+
+async def _committed(
+    session: Session,
+    running: Running,
+    request: CompactRequest,
+    outcome: Outcome,
+    began: float,
+    leaf: str | None,
+) -> CompactionResult:
+    """Journals `outcome` and gives it back with ids and times."""
+    if isinstance(outcome, NotCompacted):
+        session.write(
+            CompactionEnded(
+                at=session.world.now(),
+                compaction_id=running.compaction_id,
+                status="skipped",
+                reason=outcome.reason,
+            )
+        )
+        return expected(outcome, request.trigger)
+    now, state = session.world.now(), session.fold
+    result = msgspec.structs.replace(
+        outcome.result,
+        compaction_id=running.compaction_id,
+        created_at=now,
+        duration_ms=round(1000 * (monotonic() - began)),
+    )
+    if isinstance(outcome, Shortened):
+        number = session.write(
+            Pruned(
+                id=state.next_id,
+                at=now,
+                epoch=state.epoch + 1,
+                stubs=outcome.stubs,
+                parent=state.leaf,
+                tokens_saved=outcome.tokens_saved,
+                compaction_id=running.compaction_id,
+            )
+        )
+        await session.durable(number)
+        return result
+    first_kept = outcome.first_kept or state.first_after(leaf)
+    number = session.write(
+        Compacted(
+            id=state.next_id,
+            at=now,
+            compaction_id=running.compaction_id,
+            epoch=state.epoch + 1,
+            summary=outcome.summary,
+            summary_tokens=outcome.summary_tokens,
+            result=msgspec.structs.replace(result, summary=""),
+            parent=state.leaf,
+            first_kept=first_kept,
+            pinned=outcome.pinned,
+            stubs=outcome.stubs,
+            read_files=result.read_files,
+            modified_files=result.modified_files,
+            asked=_budget(request),
+        )
+    )
+    await session.durable(number)
+    return msgspec.structs.replace(result, summary=outcome.summary)
+
+
+def _tell_failure(session: Session, running: Running, error: BaseException) -> None:
+    """Every start has its end, whatever happened."""
+    is_cancelled = isinstance(error, Cancelled | asyncio.CancelledError)
+    if isinstance(error, CompactdError):
+        info = ErrorInfo(code=error.code, message=error.message)
+    else:
+        info = ErrorInfo(code=-32603, message="the compaction failed; the log has its cause")
+    status = "cancelled" if is_cancelled else "failed"
+    # Where the journal takes nothing any more: a start without an end is told as failed, too.
+    with contextlib.suppress(CompactdError):
+        session.write(
+            CompactionEnded(
+                at=session.world.now(),
+                compaction_id=running.compaction_id,
+                status=status,
+                reason=info.message,
+            )
+        )
+    session.emit(
+        CompactionEnd(
+            compaction_id=running.compaction_id,
+            status="cancelled" if is_cancelled else "failed",
+            error=None if is_cancelled else info,
+        )
+    )
+    session.tell_usage()
+
+
+async def prune(session: Session) -> int:
+    """Shows old tool output as stubs, where the settings find enough of it; how many results."""
+    session.free()
+    items, settings = session.fold.view().items, session.resolved.settings
+    counter, pinned = session.counter, frozenset(session.fold.pinned)
+    pruning = await session.world.in_worker(lambda: choose(items, settings, counter, pinned))
+    if not pruning.stubs:
+        return 0
+    state = session.fold
+    number = session.write(
+        Pruned(
+            id=state.next_id,
+            at=session.world.now(),
+            epoch=state.epoch + 1,
+            stubs=pruning.stubs,
+            parent=state.leaf,
+            tokens_saved=pruning.tokens_saved,
+        )
+    )
+    await session.durable(number)
+    session.emit(PruneEnd(pruned=pruning.results, tokens_saved=pruning.tokens_saved))
+    session.tell_usage()
+    return pruning.results

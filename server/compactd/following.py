@@ -1,0 +1,63 @@
+"""A session that another process writes, kept up to date by reading along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import msgspec
+
+from compactd.core.entries import Entry
+from compactd.errors import CompactdError
+from compactd.session import Session
+from compactd.store.base import Follower
+
+FOLLOW_S = 0.3
+"""How often such a session is read again; clients may count on 1 s (contract.md)."""
+
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
+    """The entries of a journal's records, oldest first. O(records)."""
+    return [_decode(record) for record in records]
+
+
+class Following:
+    """Reads along with the owner of `session` until it is stopped."""
+
+    def __init__(self, session: Session, follower: Follower) -> None:
+        self._session = session
+        self._follower = follower
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Ends the reading."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        self._follower.close()
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(FOLLOW_S)
+            try:
+                await self._read_on()
+            except CompactdError as error:
+                # Deleted or damaged under us: what was read stays readable here.
+                self._session.world.notice(
+                    f"session {self._session.id} is no longer followed: {error.message}"
+                )
+                return
+
+    async def _read_on(self) -> None:
+        session = self._session
+        news = await session.world.in_worker(self._follower.poll)
+        if not news.records:
+            return
+        entries = await session.world.in_worker(lambda: decode_entries(news.records))
+        if news.first_seq == len(session.entries):
+            session.follow(entries)
+        else:
+            session.entries[news.first_seq :] = entries
+            session.reload()
+        session.tell_usage()

@@ -1,0 +1,405 @@
+"""One conversation: its entries, its one writer, its numbers, its events.
+
+Methods that change something apply it to memory and to the journal's pending list at once, without
+waiting, and give back a number; `durable(number)` waits until the disk has it. So requests of a session
+take effect in the order they came, and an answer leaves when what it says is safe.
+
+The one compaction that may run stands in `compacting.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.budget import Size, Standing, stand
+from compactd.core.entries import (
+    NULL,
+    Appended,
+    Entry,
+    EntryId,
+    ModelSet,
+    PinSet,
+    Redone,
+    SettingsSet,
+    Undone,
+)
+from compactd.core.fold import Fold, Step, fold
+from compactd.core.gauge import context_usage, size_of, token_usage, window_of
+from compactd.core.intake import Intake, New, take
+from compactd.core.projection import Pending, Projection, project
+from compactd.core.registry import Lookup
+from compactd.core.settings import GivenSettings, Resolved, merge
+from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
+from compactd.errors import CannotFit, InvalidParams, NothingToUndo, SessionBusy, SessionLocked
+from compactd.formats.neutral import decode_message
+from compactd.messages import (
+    Decision,
+    Event,
+    Message,
+    TokenUsage,
+    Tool,
+    TurnEnd,
+    Usage,
+    UsageUpdate,
+)
+from compactd.order import InOrder
+from compactd.providers.counters import counter_for, is_loaded
+from compactd.settings import overlay
+from compactd.store.base import Journal, RecordsLost
+from compactd.world import World
+
+if TYPE_CHECKING:
+    from compactd.compacting import Running
+    from compactd.core.units import FactCache
+
+T = TypeVar("T")
+
+INLINE_BYTES = 48 * 1024
+"""Messages up to this size are counted where they arrive (< 5 ms at 12 MB/s); larger ones in a worker."""
+
+
+class Taken(Struct, frozen=True, kw_only=True):
+    """What came of an append."""
+
+    intake: Intake
+    number: int
+    """To wait for."""
+
+
+class Session:
+    """One conversation that is open in this process."""
+
+    def __init__(
+        self,
+        world: World,
+        session_id: str,
+        journal: Journal | None,
+        entries: Sequence[Entry] = (),
+        *,
+        persistent: bool = True,
+    ) -> None:
+        self.world = world
+        self.id = session_id
+        self.journal = journal
+        """None where another process writes the session."""
+        self.entries: list[Entry] = list(entries)
+        """As they stand in the journal: the index is the record's number."""
+        self.fold: Fold = fold(self.entries, decode_message)
+        self.pending = Pending(item.message for item in self.fold.path_items())
+        self.seq = 0
+        self.handed_epoch = self.fold.epoch
+        """The epoch of the context that the client was given last."""
+        self.running: Running | None = None
+        self.facts: FactCache | None = None
+        """What compactions found out about the messages."""
+        self.silent_overflow = False
+        """The last report says the window was full: the next turn begins with a compaction."""
+        self.queue = InOrder()
+        self.touched_at = world.now()
+        self.persistent = persistent
+        """False: kept in memory alone."""
+        self.working_dir = self.fold.opened.working_dir if self.fold.opened else None
+        self.resolved: Resolved
+        self.lookup: Lookup | None
+        self.counter: Counter
+        self.refresh()
+
+    # --- settings -------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Works out settings, window and counter anew. O(1), but where another estimator is to count."""
+        given = tuple(
+            (f"session/{layer}", msgspec.json.decode(self.fold.given[layer], type=GivenSettings))
+            for layer in ("configure", "start")
+            if layer in self.fold.given
+        )
+        self.resolved = merge((*given, *self.world.layers(self.working_dir)))
+        if self.world.auto_is_off():
+            off = msgspec.structs.replace(self.resolved.settings, enabled=False)
+            sources = {**self.resolved.sources, "enabled": "COMPACTD_DISABLE_AUTOCOMPACT"}
+            self.resolved = Resolved(settings=off, sources=sources)
+        model = self.fold.model
+        self.lookup = self.world.lookup(model.model, model.base_url)
+        self.window = window_of(self.fold, self.lookup)
+        settings = self.resolved.settings
+        estimator = settings.rules.chars4 if settings.estimator == "chars4" else settings.estimator
+        self.counter = counter_for(estimator, self.lookup.tokenizer if self.lookup else None)
+        counter = self.counter
+        self.fold.recount(counter.name, lambda message: message_tokens(message, counter))
+        self._standing: Standing | None = None
+
+    # --- numbers --------------------------------------------------------------------------------------
+
+    @property
+    def size(self) -> Size:
+        """How large the next request is."""
+        return size_of(self.fold)
+
+    def standing(self) -> Standing:
+        """The budget equation as it stands. O(1)."""
+        if self._standing is None:
+            self._standing = stand(self.resolved, self.window, self.size)
+        return self._standing
+
+    @property
+    def decision(self) -> Decision:
+        """Whether the next request fits."""
+        return self.standing().decision
+
+    def token_usage(self) -> TokenUsage:
+        """What clients show. O(1)."""
+        return token_usage(self.fold, self.standing())
+
+    def count_message(self, message: Message) -> int:
+        """Tokens of one message in this session's estimator. O(message)."""
+        return message_tokens(message, self.counter)
+
+    def counts_in_worker(self, size_bytes: int) -> bool:
+        """True where counting this much would hold up the other sessions."""
+        name = self.counter.name
+        return size_bytes > INLINE_BYTES or (name.endswith("_base") and not is_loaded(name))
+
+    def projection(self) -> Projection:
+        """What the next request must contain. O(view)."""
+        return project(self.fold.view().items, self.counter.count)
+
+    # --- writing --------------------------------------------------------------------------------------
+
+    def writable(self) -> Journal:
+        """The journal; raises `SessionLocked` where another process has it."""
+        if self.journal is None:
+            raise SessionLocked(
+                "Another process has this session open for writing. Read it here, or end that process "
+                "and start the session again.",
+                session_id=self.id,
+            )
+        return self.journal
+
+    def free(self) -> None:
+        """Raises `SessionBusy` while a compaction runs."""
+        if self.running is not None:
+            raise SessionBusy(
+                "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
+                compaction_id=self.running.compaction_id,
+            )
+
+    def write(self, *entries: Entry, messages: Sequence[Message] = ()) -> int:
+        """Applies `entries` and puts them on the journal's list; gives back the number to wait for.
+
+        `messages`: the decoded messages of those that are `Appended`, in order.
+        """
+        journal = self.writable()
+        try:
+            number = journal.append([msgspec.json.encode(entry) for entry in entries])
+        except RecordsLost as lost:
+            self._take_back(lost)
+            raise
+        decoded = iter(messages)
+        for entry in entries:
+            self.entries.append(entry)
+            self.fold.apply(entry, next(decoded, None) if isinstance(entry, Appended) else None)
+        self.touched_at = self.world.now()
+        self._standing = None
+        return number
+
+    async def durable(self, number: int) -> None:
+        """Waits until the journal has what `write` gave this number; takes back what it could not keep."""
+        journal = self.writable()
+        try:
+            await journal.durable(number)
+        except RecordsLost as lost:
+            self._take_back(lost)
+            raise
+
+    def _take_back(self, lost: RecordsLost) -> None:
+        if self.journal is None:
+            return
+        if lost.is_broken:
+            first: int | None = lost.lost_from
+        else:
+            first = self.journal.resume()
+        if first is None or first >= len(self.entries):
+            return
+        del self.entries[first:]
+        self.reload()
+
+    def follow(self, entries: Sequence[Entry]) -> None:
+        """Takes in what the owner appended. O(entries)."""
+        for entry in entries:
+            self.entries.append(entry)
+            self.fold.apply(entry)
+            if isinstance(entry, Appended):
+                self.pending.add(self.fold.originals[entry.id].message)
+        self.refresh()
+
+    def reload(self) -> None:
+        """Folds `entries` again, after some were taken back or came from the owner."""
+        self.fold = fold(self.entries, decode_message)
+        self.pending = Pending(item.message for item in self.fold.path_items())
+        self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
+        self.refresh()
+
+    # --- events ---------------------------------------------------------------------------------------
+
+    def emit(self, event: Event) -> None:
+        """Sends `event` with this session's next number."""
+        self.seq += 1
+        self.world.emit(self.id, self.seq, event)
+
+    def tell_usage(self) -> None:
+        """Sends the gauge's numbers."""
+        usage = self.token_usage()
+        self.emit(UsageUpdate(usage=usage, context_window=usage.context_window))
+
+    def tell_turn_end(self, taken: Taken, usage: Usage | None) -> None:
+        """Sends that the model's answer was taken in."""
+        self.emit(
+            TurnEnd(
+                message=NULL if taken.intake.answer is None else taken.intake.answer,
+                usage=usage,
+                context_usage=context_usage(self.fold, self.standing()),
+            )
+        )
+
+    # --- appending ------------------------------------------------------------------------------------
+
+    def append(self, new: New) -> Taken:
+        """Takes `new` in. O(new messages), whatever the history.
+
+        Raises `InvalidParams` for an id that names another message, or an epoch that was never handed out;
+        then nothing was appended.
+        """
+        journal = self.writable()
+        intake = take(
+            self.fold, new, at=self.world.now(), estimator=self.counter.name, handed_epoch=self.handed_epoch
+        )
+        number = self.write(*intake.entries, messages=intake.messages) if intake.entries else journal.last
+        for message in intake.messages:
+            self.pending.add(message)
+        if intake.report is not None:
+            self.window = window_of(self.fold, self.lookup)
+            self._standing = None
+        return Taken(intake=intake, number=number)
+
+    # --- other changes --------------------------------------------------------------------------------
+
+    def configure(
+        self,
+        layer: str,
+        *,
+        compaction: GivenSettings | None = None,
+        system_prompt: str | None = None,
+        tools: tuple[tuple[Tool, Raw], ...] | None = None,
+        title: str | None = None,
+    ) -> int | None:
+        """Sets what is given; `compaction` goes over the layer's earlier values one by one.
+
+        Gives back the number to wait for, or None where nothing was given.
+        """
+        if compaction is None and system_prompt is None and tools is None and title is None:
+            return None
+        raw = NULL
+        if compaction is not None:
+            raw = overlay(self.fold.given.get(layer, NULL), compaction)
+        prompt = self.fold.system_prompt if system_prompt is None else system_prompt
+        fixed = None
+        if system_prompt is not None or tools is not None:
+            counted = self.fold.fixed[1] if tools is None else self._tools_tokens(tools)
+            fixed = (system_tokens(prompt, self.counter), counted)
+        number = self.write(
+            SettingsSet(
+                at=self.world.now(),
+                layer=layer,
+                compaction=raw,
+                system_prompt=system_prompt,
+                tools=None if tools is None else tuple(source for _, source in tools),
+                title=title,
+                fixed_tokens=fixed,
+            )
+        )
+        before = self.counter.name
+        self.refresh()
+        if self.counter.name != before:
+            number = self._count_fixed() or number
+        return number
+
+    def _tools_tokens(self, tools: Sequence[tuple[Tool, Raw]]) -> int:
+        return sum(tool_tokens(tool, self.counter) for tool, _ in tools)
+
+    def tools(self) -> tuple[Tool, ...]:
+        """The tools offered to the model."""
+        return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.fold.tools)
+
+    def _count_fixed(self) -> int | None:
+        """Counts system prompt and tools again, after a change of estimator."""
+        fixed = (
+            system_tokens(self.fold.system_prompt, self.counter),
+            sum(tool_tokens(tool, self.counter) for tool in self.tools()),
+        )
+        if fixed == self.fold.fixed:
+            return None
+        return self.write(SettingsSet(at=self.world.now(), fixed_tokens=fixed))
+
+    def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
+        """Puts the session on another model; the epoch rises where it had one. Number to wait for."""
+        epoch = self.fold.epoch if self.fold.model.model is None else self.fold.epoch + 1
+        number = self.write(
+            ModelSet(
+                at=self.world.now(),
+                model=model,
+                base_url=base_url,
+                context_window=context_window,
+                epoch=epoch,
+            )
+        )
+        self.refresh()
+        return self._count_fixed() or number
+
+    def pin(self, entry_ids: Sequence[EntryId], pinned: bool) -> int:
+        """Pins messages, or lets them go; raises `InvalidParams` for an id that is no message here."""
+        for index, entry_id in enumerate(entry_ids):
+            if entry_id not in self.fold.originals:
+                raise InvalidParams(
+                    f"{entry_id!r} is no message of this session; session/history lists them",
+                    f"$.entry_ids[{index}]",
+                )
+        return self.write(PinSet(at=self.world.now(), entry_ids=tuple(entry_ids), pinned=pinned))
+
+    def pinned_ids(self) -> tuple[EntryId, ...]:
+        """Pinned messages, oldest first."""
+        return tuple(sorted(self.fold.pinned, key=lambda entry_id: int(entry_id[1:])))
+
+    def undo(self) -> tuple[Step, int]:
+        """Takes the last compaction or prune back; later messages stay. (the step, number to wait for)."""
+        return self._rewind(self.fold.last_step(), Undone, "undo")
+
+    def redo(self) -> tuple[Step, int]:
+        """Puts the compaction or prune that was undone last in force again."""
+        return self._rewind(self.fold.last_undone(), Redone, "redo")
+
+    def _rewind(self, step: Step | None, marker: type[Undone] | type[Redone], word: str) -> tuple[Step, int]:
+        self.free()
+        self.writable()
+        if step is None:
+            raise NothingToUndo(f"There is no compaction or prune to {word} in this session.")
+        entry = marker(at=self.world.now(), target=step.id, epoch=self.fold.epoch + 1)
+        self._refuse_if_over(entry)
+        number = self.write(entry)
+        self.pending = Pending(item.message for item in self.fold.path_items())
+        return step, number
+
+    def _refuse_if_over(self, entry: Undone | Redone) -> None:
+        tried = fold((*self.entries, entry), decode_message)
+        tried.recount(self.counter.name, self.count_message)
+        after = stand(self.resolved, self.window, Size(estimated=tried.estimated))
+        if after.decision.kind == "over":
+            raise CannotFit(
+                f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
+                "Compact with a smaller budget instead, or choose a model with a larger window.",
+                used=after.used,
+                window=after.window,
+            )

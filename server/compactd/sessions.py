@@ -1,0 +1,313 @@
+"""The sessions that are open in this process: starting, resuming, listing, closing, deleting them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Coroutine
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.entries import Opened
+from compactd.core.fold import Fold, fold
+from compactd.core.settings import GivenSettings
+from compactd.errors import SessionLocked, SessionNotFound
+from compactd.following import Following, decode_entries
+from compactd.formats.neutral import decode_message
+from compactd.messages import SessionClosed, Tool
+from compactd.order import InOrder
+from compactd.session import Session
+from compactd.store.base import Durability, Follower, Store, Stored
+from compactd.store.memory import MemoryJournal
+from compactd.world import World
+
+T = TypeVar("T")
+
+VERSION = 1
+"""Of the journal's format."""
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """What `session/start` asks for."""
+
+    session_id: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    context_window: int | None = None
+    system_prompt: str | None = None
+    tools: tuple[tuple[Tool, Raw], ...] | None = None
+    compaction: GivenSettings | None = None
+    title: str | None = None
+    working_dir: str | None = None
+    parent_session_id: str | None = None
+    persist: bool = True
+    durability: Durability = "disk"
+
+
+class Started(Struct, frozen=True):
+    """An open session, whether it was there before, and what the client should know."""
+
+    session: Session
+    resumed: bool
+    warnings: tuple[str, ...]
+
+
+class Listed(Struct, frozen=True, kw_only=True):
+    """What a list shows of a session beside its file's own facts."""
+
+    title: str | None
+    model: str | None
+    message_count: int
+    compactions: int
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """One session of the list."""
+
+    session_id: str
+    listed: Listed
+    size_bytes: int
+    updated_at: float
+    is_open: bool
+
+
+class Sessions:
+    """Every session that is open here, and the store behind them."""
+
+    def __init__(self, world: World, store: Store) -> None:
+        self.world = world
+        self.store = store
+        self.open: dict[str, Session] = {}
+        self._followings: dict[str, Following] = {}
+        self._lines: dict[str, InOrder] = {}
+
+    def get(self, session_id: str) -> Session:
+        """The open session with this id. Raises `SessionNotFound`, with `exists` where it is stored."""
+        session = self.open.get(session_id)
+        if session is not None:
+            return session
+        if self.store.exists(session_id):
+            raise SessionNotFound(
+                "This session is stored but not open here: call session/start with its session_id first.",
+                session_id=session_id,
+                exists=True,
+            )
+        raise SessionNotFound(
+            "No session has this id: call session/start, or session/list for those there are.",
+            session_id=session_id,
+            exists=False,
+        )
+
+    def newest(self) -> str | None:
+        """The session that was touched last; none where none is open."""
+        if not self.open:
+            return None
+        return max(self.open.values(), key=lambda session: session.touched_at).id
+
+    # --- starting -------------------------------------------------------------------------------------
+
+    async def start(self, want: Start) -> Started:
+        """Opens or resumes a session and applies what was given. Durable when it returns.
+
+        Raises `SessionCorrupt`, `StorageFailed`, `FormatNotSupported` (a newer version's file). A session
+        that another process writes comes back without a journal: to read and to follow.
+        """
+        session_id = want.session_id or secrets.token_hex(8)
+        return await self._in_line(session_id, lambda: self._start(session_id, want))
+
+    def opening(self, session_id: str) -> InOrder | None:
+        """The line to wait in while a session is opened, closed or deleted; None where none is."""
+        return self._lines.get(session_id)
+
+    async def _in_line(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        line = self._lines.setdefault(session_id, InOrder())
+        try:
+            return await line.run(work)
+        finally:
+            if line.is_idle:
+                self._lines.pop(session_id, None)
+
+    async def _start(self, session_id: str, want: Start) -> Started:
+        session = self.open.get(session_id)
+        resumed = session is not None
+        if session is not None and session.journal is None:
+            await self._let_go(session)
+            session = None
+        if session is None:
+            exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
+            session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
+            resumed = exists
+        self.open[session_id] = session
+        if session.journal is None:
+            warning = "another process writes this session: it can be read and followed here, not changed"
+            return Started(session, resumed, (warning,))
+        number = self._apply(session, want)
+        if number is not None:
+            await session.durable(number)
+        warnings = session.standing().warnings
+        torn = session.journal.torn_bytes
+        if torn:
+            text = f"the last {torn} bytes of the session's file were no whole record; they are left out"
+            warnings = (text, *warnings)
+        return Started(session, resumed, warnings)
+
+    async def _create(self, session_id: str, want: Start) -> Session:
+        first = Opened(
+            v=VERSION,
+            id=session_id,
+            at=self.world.now(),
+            parent_session_id=want.parent_session_id,
+            working_dir=want.working_dir,
+        )
+        record = msgspec.json.encode(first)
+        if not want.persist:
+            memory = MemoryJournal()
+            memory.append([record])
+            return Session(self.world, session_id, memory, (first,), persistent=False)
+        create, durability = self.store.create, want.durability
+        journal = await self.world.in_worker(lambda: create(session_id, record, durability))
+        session = Session(self.world, session_id, journal, (first,))
+        await session.durable(journal.last)
+        return session
+
+    async def _resume(self, session_id: str, want: Start) -> Session:
+        def read() -> tuple[Session, Follower | None]:
+            try:
+                journal, records = self.store.open(session_id, durability=want.durability)
+            except SessionLocked:
+                follower, records = self.store.read(session_id)
+                return Session(self.world, session_id, None, decode_entries(records)), follower
+            return Session(self.world, session_id, journal, decode_entries(records)), None
+
+        session, follower = await self.world.in_worker(read)
+        if follower is not None:
+            self._followings[session_id] = Following(session, follower)
+        return session
+
+    def _apply(self, session: Session, want: Start) -> int | None:
+        """Given values replace the session's own. The number to wait for."""
+        number: int | None = None
+        old = session.fold.model
+        model = old.model if want.model is None else want.model
+        stays = model == old.model
+        window = want.context_window or (old.context_window if stays else None)
+        base_url = want.base_url or (old.base_url if stays else None)
+        if (model, base_url, window) != (old.model, old.base_url, old.context_window):
+            number = session.set_model(model, base_url, window)
+        prompt = want.system_prompt if want.system_prompt != session.fold.system_prompt else None
+        changed = session.configure(
+            "start", compaction=want.compaction, system_prompt=prompt, tools=want.tools, title=want.title
+        )
+        return number if changed is None else changed
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    async def close(self, session_id: str, reason: str = "closed") -> None:
+        """Ends the session here: a running compaction is cancelled, what was appended is durable."""
+        session = self.get(session_id)
+
+        async def work() -> None:
+            if session.running is not None:
+                await session.running.cancel()
+            await self._let_go(session)
+            session.emit(SessionClosed(reason=reason))
+
+        await self._in_line(session_id, work)
+
+    async def close_all(self) -> None:
+        """Ends every session, without a word to the client."""
+        for session in tuple(self.open.values()):
+            await self._let_go(session)
+
+    async def _let_go(self, session: Session) -> None:
+        self.open.pop(session.id, None)
+        following = self._followings.pop(session.id, None)
+        if following is not None:
+            await following.stop()
+        journal = session.journal
+        if journal is None:
+            return
+        await journal.close()
+        if session.persistent and journal.size_bytes is not None:
+            info = msgspec.json.encode(_listed(session.fold))
+            await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
+
+    async def delete(self, session_id: str) -> None:
+        """Removes a session for good, open or not.
+
+        Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`.
+        """
+        session = self.open.get(session_id)
+        if session is not None:
+            session.free()
+        await self._in_line(session_id, lambda: self._delete(session_id))
+
+    async def _delete(self, session_id: str) -> None:
+        session = self.open.get(session_id)
+        if session is not None:
+            session.free()
+            is_stored = session.persistent and session.journal is not None
+            if session.persistent and session.journal is None:
+                session.writable()
+            await self._let_go(session)
+            session.emit(SessionClosed(reason="deleted"))
+            if not is_stored:
+                return
+        await self.store.delete(session_id)
+
+    # --- listing --------------------------------------------------------------------------------------
+
+    async def list(self) -> tuple[Row, ...]:
+        """Every session there is, stored or open, newest first."""
+        stored = await self.world.in_worker(self.store.list)
+        rows = [await self._row(one) for one in stored]
+        known = {one.session_id for one in stored}
+        for session in self.open.values():
+            if session.id not in known:
+                rows.append(
+                    Row(
+                        session_id=session.id,
+                        listed=_listed(session.fold),
+                        size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
+                        updated_at=session.touched_at,
+                        is_open=True,
+                    )
+                )
+        return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
+
+    async def _row(self, stored: Stored) -> Row:
+        session = self.open.get(stored.session_id)
+        listed = (
+            _listed(session.fold)
+            if session
+            else await self.world.in_worker(lambda: self._read(stored.session_id))
+        )
+        return Row(
+            session_id=stored.session_id,
+            listed=listed,
+            size_bytes=stored.size_bytes,
+            updated_at=stored.updated_at,
+            is_open=stored.is_locked or session is not None,
+        )
+
+    def _read(self, session_id: str) -> Listed:
+        """What the list shows of a session that is not open here: kept beside it, or read from it again."""
+        info = self.store.load_info(session_id)
+        if info is not None:
+            try:
+                return msgspec.json.decode(info, type=Listed)
+            except msgspec.MsgspecError:
+                # Of another version: derived, so it is made anew.
+                pass
+        records = self.store.salvage(session_id)
+        return _listed(fold(decode_entries(records), decode_message))
+
+
+def _listed(state: Fold) -> Listed:
+    return Listed(
+        title=state.shown_title,
+        model=state.model.model,
+        message_count=len(state.items),
+        compactions=len(state.compactions()),
+    )

@@ -1,0 +1,85 @@
+"""The loop around a model request, for agents that run their own: what happens before it and after it."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.compacting import compact, prune
+from compactd.core.asked import CompactRequest
+from compactd.core.intake import New, is_silent_overflow
+from compactd.core.usage import context_size
+from compactd.errors import CannotFit
+from compactd.messages import CompactionResult, OverflowDetected, Trigger
+from compactd.session import Session, Taken
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """What was done before a model request."""
+
+    compaction: CompactionResult | None
+    pruned: int
+    max_output_tokens: int | None
+    """Most that the request may ask for: window − used, at most the model's output limit."""
+
+
+async def begin(session: Session) -> Begun:
+    """The check before every model request: waits for a running compaction, prunes, compacts if due.
+
+    A threshold compaction that finds nothing stops nobody. Raises `CannotFit` where the request is over the
+    cap and nothing makes it fit; `StorageFailed`.
+    """
+    if session.running is not None:
+        await session.running.ended()
+    session.writable()
+    settings = session.resolved.settings
+    pruned, done = 0, None
+    if settings.enabled and _may_compact(session):
+        if settings.prune:
+            pruned = await prune(session)
+        done = await _compact_if_due(session)
+    session.handed_epoch = session.fold.epoch
+    standing = session.standing()
+    room = None if standing.window is None else max(0, standing.window - standing.used)
+    limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
+    return Begun(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
+
+
+def _may_compact(session: Session) -> bool:
+    opened = session.fold.opened
+    is_sub_agent = opened is not None and opened.parent_session_id is not None
+    return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
+
+
+async def _compact_if_due(session: Session) -> CompactionResult | None:
+    kind = session.decision.kind
+    if kind == "fits" and not session.silent_overflow:
+        return None
+    trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
+    try:
+        result = await compact(session, CompactRequest(trigger=trigger))
+    except CannotFit:
+        if session.decision.kind == "over":
+            raise
+        result = CompactionResult(
+            compacted=False,
+            reason="nothing that can be removed makes the conversation smaller",
+            trigger=trigger,
+            tokens_before=session.fold.estimated,
+            tokens_after=session.fold.estimated,
+        )
+    session.silent_overflow = False
+    return result
+
+
+def end(session: Session, new: New) -> tuple[Taken, bool]:
+    """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
+    taken = session.append(new)
+    report = taken.intake.report
+    window = session.standing().window
+    silent = is_silent_overflow(report, new.stop_reason or taken.intake.stop_reason, window)
+    session.tell_turn_end(taken, report.usage if report else None)
+    if silent:
+        session.silent_overflow = True
+        requested = context_size(report.usage) if report else None
+        session.emit(OverflowDetected(source="usage", limit=window, requested=requested))
+    return taken, silent

@@ -1,0 +1,46 @@
+"""The `compactd` command: `serve` here, without loading anything else; all others in `compactd.cli`."""
+
+from __future__ import annotations
+
+import sys
+
+SERVE = ("serve", "--stdio")
+
+
+def main() -> int:
+    """Runs what the command line says; the exit code."""
+    arguments = sys.argv[1:]
+    if arguments[:1] and arguments[0] in SERVE and "--help" not in arguments and "-h" not in arguments:
+        return _serve(arguments[1:])
+    from compactd.cli import run
+
+    return run(arguments)
+
+
+def _serve(options: list[str]) -> int:
+    # Before anything else is imported: whatever prints from here on, prints to stderr.
+    from compactd.rpc.stdio import take_stdio
+
+    limit = _limit(options)
+    if limit == 0:
+        sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")
+        return 2
+    fds = take_stdio()
+    from compactd.daemon import serve
+
+    return serve(fds, frame_limit_bytes=limit)
+
+
+def _limit(options: list[str]) -> int | None:
+    """The frame limit in bytes, None where it is not given, 0 where the options are wrong."""
+    match options:
+        case []:
+            return None
+        case ["--frame-limit", text] if text.isdecimal() and int(text) >= 1024:
+            return int(text)
+        case _:
+            return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

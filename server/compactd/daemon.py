@@ -1,0 +1,257 @@
+"""The daemon: puts the parts together and serves one client on stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Raw, Struct
+
+from compactd import PROTOCOL_VERSION, __version__
+from compactd.messages import Event, encode
+from compactd.rpc import wire
+from compactd.rpc.connection import Connection
+from compactd.rpc.methods import METHODS
+from compactd.rpc.request import Request
+from compactd.rpc.table import Method, Reply
+from compactd.store.paths import config_folder, data_folder
+
+if TYPE_CHECKING:
+    from compactd.catalogue import Catalogue
+    from compactd.core.registry import Lookup
+    from compactd.core.settings import GivenSettings
+    from compactd.rpc.handlers import Handlers
+    from compactd.sessions import Sessions
+
+T = TypeVar("T")
+
+WORKERS = 4
+"""Threads for what takes long: compactions, reading files, counting."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""How soon a busy worker hands the interpreter to the loop. Python's own 5 ms would add up to a stall."""
+
+GC_THRESHOLDS = (50_000, 20, 50)
+"""A full collection over a large session stalls the loop; messages are values without cycles."""
+
+NOTHING = wire.Nothing()
+
+OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
+"""Methods that stand in a session's line themselves; all others wait until it is open."""
+
+
+class Daemon:
+    """The inside of one process: sessions, models, settings from outside. Serves `Service` and `World`."""
+
+    def __init__(self, environ: Mapping[str, str], log: Callable[[str], None]) -> None:
+        self.methods: Mapping[str, Method] = METHODS
+        self.warnings: tuple[str, ...] = ()
+        """Of the settings from outside, for `session/start`."""
+        self._environ = environ
+        self._log = log
+        self._started = monotonic()
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
+        self._connection: Connection | None = None
+        self._client_layer: tuple[str, GivenSettings] | None = None
+        self._outside: tuple[tuple[str, GivenSettings], ...] | None = None
+        self._home = data_folder(environ)
+        self._config = config_folder(environ)
+        self._handlers: Handlers | None = None
+        self._sessions: Sessions | None = None
+        self._catalogue: Catalogue | None = None
+
+    # --- parts, made at the first need ----------------------------------------------------------------
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions open here."""
+        if self._sessions is None:
+            from compactd.sessions import Sessions
+            from compactd.store.folder import FolderStore
+
+            self._sessions = Sessions(self, FolderStore(self._home))
+        return self._sessions
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is known of models."""
+        if self._catalogue is None:
+            from compactd.catalogue import Catalogue
+
+            self._catalogue = Catalogue(self._config / "models.toml")
+        return self._catalogue
+
+    # --- Service --------------------------------------------------------------------------------------
+
+    def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
+        """The answer to a request, now or later."""
+        if method.name == "daemon/ping":
+            return NOTHING
+        if self._handlers is None:
+            from compactd.rpc.handlers import Handlers
+
+            self._handlers = Handlers(self)
+        handle = self._handlers.by_method[method.name]
+        line = None
+        if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
+            line = self.sessions.opening(getattr(params, "session_id", ""))
+        if line is None:
+            return handle(params, request)
+
+        async def later() -> Reply:
+            await line.run(_nothing)
+            done = handle(params, request)
+            return done if done is None or isinstance(done, Struct | Raw) else await done
+
+        return later()
+
+    def configured(self, settings: Raw) -> None:
+        """Settings of an editor: of every session from now on. Those that are wrong are said in the log."""
+        from compactd.errors import InvalidParams
+        from compactd.settings import from_client
+
+        try:
+            self._client_layer = from_client(settings)
+        except InvalidParams as error:
+            self._log(f"settings of the client are ignored: {error.message}")
+            return
+        if self._sessions is not None:
+            for session in self._sessions.open.values():
+                before = session.token_usage()
+                session.refresh()
+                if session.token_usage() != before:
+                    session.tell_usage()
+
+    def newest_session(self) -> str | None:
+        """The session that an editor's command means."""
+        return self._sessions.newest() if self._sessions is not None else None
+
+    async def drained(self, timeout_s: float) -> None:
+        """Lets running compactions end, and every session be written."""
+        if self._sessions is None:
+            return
+        running = [s.running.ended() for s in self._sessions.open.values() if s.running is not None]
+        if running:
+            await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
+
+    # --- World ----------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return time()
+
+    def emit(self, session_id: str, seq: int, event: Event) -> None:
+        """Sends an `agent/event`."""
+        if self._connection is None:
+            return
+        head = encode(_EventHead(session_id=session_id, seq=seq))
+        body = b"".join(
+            (
+                b'{"jsonrpc":"2.0","method":"agent/event","params":',
+                head[:-1],
+                b",",
+                encode(event)[1:],
+                b"}",
+            )
+        )
+        self._connection.notify_body(body)
+
+    def notice(self, text: str) -> None:
+        """A line for the person, where the client is an editor."""
+        if self._connection is not None:
+            self._connection.log_message(3, text)
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """What `work` gives back, from a worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+
+    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+        """Settings from outside a session, highest first; files are read when a session is opened."""
+        from pathlib import Path
+
+        from compactd import settings
+
+        if self._outside is None:
+            environment, told = settings.from_environment(self._environ)
+            user, more = settings.from_file(self._config / settings.USER_FILE, "config.toml")
+            self._outside = (environment,) if user is None else (environment, user)
+            self.warnings = (*told, *more)
+        environment, *user_layers = self._outside
+        workspace: tuple[tuple[str, GivenSettings], ...] = ()
+        if working_dir is not None and Path(working_dir).is_absolute():
+            layer, _ = settings.from_file(Path(working_dir) / settings.WORKSPACE_FILE, ".compactd.toml")
+            workspace = () if layer is None else (layer,)
+        client = () if self._client_layer is None else (self._client_layer,)
+        return (*client, environment, *workspace, *user_layers)
+
+    def auto_is_off(self) -> bool:
+        """True where the environment forbids automatic compaction."""
+        from compactd.settings import auto_is_off
+
+        return auto_is_off(self._environ)
+
+    def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
+        """What is known of a model."""
+        return None if model is None else self.catalogue.lookup(model, None, base_url)
+
+    async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
+        """The same for a method: the registry is read in a worker, at the first need."""
+        catalogue = self.catalogue
+        return await self.in_worker(lambda: catalogue.lookup(model, provider, base_url))
+
+    def info(self) -> wire.InfoResult:
+        """`daemon/info`."""
+        from compactd.providers.counters import SPECS
+
+        return wire.InfoResult(
+            version=__version__,
+            protocol_version=PROTOCOL_VERSION,
+            pid=os.getpid(),
+            uptime_s=round(monotonic() - self._started, 3),
+            sessions=len(self._sessions.open) if self._sessions else 0,
+            paths={"data": str(self._home), "config": str(self._config)},
+            encodings=tuple(SPECS),
+            platform="tested" if sys.platform in ("linux", "darwin") else "untested",
+        )
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
+        """Serves until the client ends; the exit code."""
+        limits = {} if frame_limit_bytes is None else {"frame_limit_bytes": frame_limit_bytes}
+        self._connection = Connection(self, fds, **limits)
+        try:
+            return await self._connection.run()
+        finally:
+            if self._sessions is not None:
+                await self._sessions.close_all()
+                await self._sessions.store.close()
+
+
+async def _nothing() -> None:
+    return None
+
+
+class _EventHead(Struct, frozen=True, kw_only=True):
+    session_id: str
+    seq: int
+
+
+def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
+    """Runs the daemon on two file descriptors (in, out); the exit code."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+    def log(text: str) -> None:
+        sys.stderr.write(f"compactd: {text}\n")
+
+    if sys.platform not in ("linux", "darwin"):
+        log("this platform is untested; Linux and macOS are tested")
+    return asyncio.run(Daemon(dict(os.environ), log).serve(fds, frame_limit_bytes))

@@ -1,0 +1,194 @@
+"""From the inside to the wire: results of our methods, built from sessions and values."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from compactd.core.entries import Appended, Compacted, CompactionBegun, Pruned
+from compactd.core.fold import Fold
+from compactd.core.registry import Lookup
+from compactd.core.settings import values_of
+from compactd.core.titles import title_of
+from compactd.errors import InvalidParams
+from compactd.messages import CompactionResult
+from compactd.rpc import wire
+from compactd.session import Session
+from compactd.sessions import Row
+
+encode = msgspec.json.Encoder().encode
+
+
+def settings_of(session: Session) -> dict[str, wire.Setting]:
+    """Every setting in force with its source."""
+    resolved = session.resolved
+    return {
+        name: wire.Setting(value=Raw(encode(value)), source=resolved.source(name))
+        for name, value in values_of(resolved.settings).items()
+    }
+
+
+def lookup_of(found: Lookup) -> wire.LookupResult:
+    """A lookup's answer."""
+    return wire.LookupResult(
+        model=found.model,
+        provider=found.provider,
+        context_window=found.context_window,
+        input_limit=found.input_limit,
+        output_limit=found.output_limit,
+        upper_bound=found.upper_bound,
+        confidence=found.confidence,
+        source=found.source,
+        how=found.how,
+        tokenizer=found.tokenizer,
+        pricing=Raw(encode(found.pricing)),
+        retired=found.retired,
+    )
+
+
+def row_of(row: Row) -> wire.SessionInfo:
+    """One session of the list."""
+    return wire.SessionInfo(
+        session_id=row.session_id,
+        title=row.listed.title,
+        model=row.listed.model,
+        message_count=row.listed.message_count,
+        compactions=row.listed.compactions,
+        bytes=row.size_bytes,
+        updated_at=row.updated_at,
+        open=row.is_open,
+    )
+
+
+def state_of(session: Session) -> wire.StateResult:
+    """Where a session stands. O(compactions)."""
+    standing, state = session.standing(), session.fold
+    done = [bare(step) for step in state.compactions()]
+    status = "compacting" if session.running is not None else "idle"
+    return wire.StateResult(
+        session_id=session.id,
+        status="compacting" if status == "compacting" else "idle",
+        model=state.model.model,
+        message_count=len(state.items),
+        tools=tuple(tool.name for tool in session.tools()),
+        token_usage=session.token_usage(),
+        budget={
+            name: wire.Term(value=term.value, source=term.source)
+            for name, term in msgspec.structs.asdict(standing.budget).items()
+        },
+        compaction=wire.CompactionState(
+            enabled=standing.enabled,
+            running=session.running is not None,
+            count=len(done),
+            tokens_saved=sum(result.tokens_saved for result in done),
+            last=done[-1] if done else None,
+            history=tuple(done),
+            settings=settings_of(session),
+        ),
+        queued=0,
+    )
+
+
+def bare(step: Compacted) -> CompactionResult:
+    """What a compaction did, without its summary's text."""
+    return step.result
+
+
+def full(step: Compacted) -> CompactionResult:
+    """What a compaction did, with its summary's text."""
+    return msgspec.structs.replace(step.result, summary=step.summary)
+
+
+def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResult | None:
+    """The history from an entry on, oldest first; None where there is no such entry. O(entries)."""
+    state = session.fold
+    shown = {item.entry_id for item in state.items}
+    pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
+    entries: list[wire.HistoryEntry] = []
+    is_on = params.from_ is None
+    for entry in state.timeline:
+        is_on = is_on or _id_of(entry) == params.from_
+        if not is_on or (session.running is not None and _id_of(entry) == session.running.compaction_id):
+            continue
+        row = _history_row(state, entry, shown, pruned_at)
+        if row is None:
+            continue
+        if params.limit is not None and len(entries) == params.limit:
+            return wire.HistoryResult(entries=tuple(entries), next=row.entry_id)
+        entries.append(row)
+    return wire.HistoryResult(entries=tuple(entries)) if is_on else None
+
+
+def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:
+    return entry.compaction_id if isinstance(entry, CompactionBegun) else entry.id
+
+
+def _history_row(
+    state: Fold,
+    entry: Appended | Compacted | Pruned | CompactionBegun,
+    shown: set[str],
+    pruned_at: dict[str, float],
+) -> wire.HistoryEntry | None:
+    match entry:
+        case Appended():
+            item = state.originals[entry.id]
+            return wire.HistoryEntry(
+                entry_id=entry.id,
+                kind="message",
+                at=entry.at,
+                in_context=entry.id in shown,
+                message=UNSET if item.source is None else item.source,
+                title=title_of(item.message),
+                pruned_at=pruned_at.get(entry.id),
+            )
+        case Compacted():
+            return wire.HistoryEntry(
+                entry_id=entry.id,
+                kind="compaction",
+                at=entry.at,
+                in_context=entry.id in shown,
+                compaction=full(entry),
+            )
+        case Pruned():
+            return wire.HistoryEntry(entry_id=entry.id, kind="prune", at=entry.at, in_context=False)
+        case CompactionBegun():
+            if not state.came_to_nothing(entry.compaction_id):
+                return None
+            ended = state.ended.get(entry.compaction_id)
+            return wire.HistoryEntry(
+                entry_id=entry.compaction_id,
+                kind="compaction_failed",
+                at=entry.at,
+                in_context=False,
+                compaction=CompactionResult(
+                    compacted=False,
+                    compaction_id=entry.compaction_id,
+                    trigger=entry.trigger,
+                    reason=ended.reason if ended else "the daemon ended while it ran",
+                ),
+            )
+
+
+def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
+    """The originals asked for. Raises `InvalidParams` for an id that is none of this session."""
+    state = session.fold
+    if (params.compaction_id is None) == (params.entry_ids is None):
+        raise InvalidParams("give `compaction_id` or `entry_ids`, one of them", "$.entry_ids")
+    if params.compaction_id is not None:
+        ids = state.behind(params.compaction_id)
+        if ids is None:
+            raise InvalidParams(
+                f"{params.compaction_id!r} is no compaction of this session", "$.compaction_id"
+            )
+    else:
+        ids = params.entry_ids or ()
+        for index, entry_id in enumerate(ids):
+            if entry_id not in state.originals:
+                raise InvalidParams(f"{entry_id!r} is no message of this session", f"$.entry_ids[{index}]")
+    return wire.ExpandResult(
+        entries=tuple(
+            wire.Original(entry_id=entry_id, message=source)
+            for entry_id in ids
+            if (source := state.originals[entry_id].source) is not None
+        )
+    )

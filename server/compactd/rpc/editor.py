@@ -1,0 +1,324 @@
+"""What an editor says beside our own methods: `initialize`, configuration, commands, progress, trace.
+
+`initialize` and configuration take effect here, at once and in their order, for a session that is started
+behind them has to know them. Then, as everything else, they are a matter for pygls (`lsp.py`), which is
+imported in a thread meanwhile: it takes 0.3 s, and a script that never says `initialize` does not pay it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+
+from compactd import PROTOCOL_VERSION, __version__
+from compactd.errors import CompactdError, Detail, InvalidParams, SessionNotFound
+from compactd.rpc.calls import Calls
+from compactd.rpc.envelope import INVALID_REQUEST, Envelope
+from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
+from compactd.rpc.params import invalid_params, is_token
+from compactd.rpc.parent import watch_parent
+from compactd.rpc.request import Request, encode
+from compactd.rpc.table import Service
+
+if TYPE_CHECKING:
+    from compactd.rpc.lsp import Host, Run
+
+SERVER_NAME = "compactd"
+
+COMMANDS: Mapping[str, str] = {
+    "compactd.compact": "session/compact",
+    "compactd.undo": "session/undo",
+    "compactd.state": "agent/state",
+    "compactd.sessions": "session/list",
+}
+"""What `workspace/executeCommand` offers, and the method behind each."""
+
+_LONG = frozenset({"session/compact"})
+"""Where a progress of our own is shown if the editor asked for none."""
+
+_PROGRESS_CREATE_S = 1.0  # an editor that does not answer that soon gets no progress, but its compaction
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class _InitializeParams(Struct, frozen=True):
+    process_id: Raw | UnsetType = field(name="processId", default=UNSET)
+    options: Raw | UnsetType = field(name="initializationOptions", default=UNSET)
+    capabilities: Raw | UnsetType = UNSET
+
+
+class _Window(Struct, frozen=True):
+    work_done_progress: bool | None = field(name="workDoneProgress", default=None)
+
+
+class _Capabilities(Struct, frozen=True):
+    window: _Window | None = None
+
+
+class _ConfigurationParams(Struct, frozen=True):
+    settings: Raw | UnsetType = UNSET
+
+
+class _CommandParams(Struct, frozen=True):
+    command: str
+    arguments: tuple[Raw, ...] | None = None
+    token: Raw | UnsetType = field(name="workDoneToken", default=UNSET)
+
+
+class _TokenParams(Struct, frozen=True):
+    token: Raw
+
+
+class _LogMessage(Struct, frozen=True):
+    type: int
+    message: str
+
+
+class Editor:
+    """An LSP client's side of the connection. For the loop's thread only."""
+
+    def __init__(
+        self, service: Service, out: Outgoing, calls: Calls, parent_gone: Callable[[], None]
+    ) -> None:
+        self._service = service
+        self._out = out
+        self._calls = calls
+        self._parent_gone = parent_gone
+        self._is_initialised = False
+        self._shows_progress = False
+        self._initialize: Raw | None = None
+        self._loading: asyncio.Task[Host] | None = None
+        self._told: list[tuple[str, Raw]] = []  # notifications for pygls, until it is there
+        self._host: Host | None = None
+        self.acts: Mapping[str, Callable[[Request, Raw | UnsetType], None]] = {
+            "initialize": self._on_initialize,
+            "initialized": self._on_notification,
+            "$/setTrace": self._on_notification,
+            "workspace/didChangeConfiguration": self._on_configuration,
+            "workspace/executeCommand": self._on_command,
+            "window/workDoneProgress/cancel": self._on_progress_cancel,
+        }
+        """What to do for each of LSP's messages."""
+
+    def log_message(self, type: int, text: str) -> None:
+        """`window/logMessage`, if the client has said `initialize`."""
+        if self._is_initialised:
+            self._out.notify("window/logMessage", _LogMessage(type, text))
+
+    def settle(self, response: Envelope) -> None:
+        """A response to a request of pygls."""
+        if self._host is None or not self._host.settle(response):
+            _log.info("a response to no request of ours was ignored")
+
+    # --- initialize and configuration: ours, at once ------------------------------------------------
+
+    def _on_initialize(self, request: Request, raw: Raw | UnsetType) -> None:
+        if request.id is None:
+            return
+        if self._is_initialised:
+            self._calls.refuse(request, ErrorObject(INVALID_REQUEST, "initialize may be sent once"))
+            return
+        raw = Raw(b"{}") if raw is UNSET else raw
+        try:
+            params = msgspec.json.decode(raw, type=_InitializeParams)
+        except msgspec.ValidationError as error:
+            self._calls.fail(request, InvalidParams(str(error), "$"))
+            return
+        self._is_initialised = True
+        self._calls.succeed(request, Raw(encode(self._initialize_result())))
+        self._initialize = raw
+        if self._host is not None:
+            self._host.initialize(raw)
+        self._shows_progress = _shows_progress(params.capabilities)
+        if params.process_id is not UNSET and (pid := bytes(params.process_id)).isdigit():
+            watch_parent(int(pid), self._parent_gone, asyncio.get_running_loop())
+        self._configure(params.options)
+        self._load()
+
+    def _initialize_result(self) -> dict[str, object]:
+        return {
+            "capabilities": {
+                "executeCommandProvider": {"commands": list(COMMANDS)},
+                "experimental": {
+                    "compactd": {
+                        "protocol_version": PROTOCOL_VERSION,
+                        "methods": sorted(self._service.methods),
+                    }
+                },
+            },
+            "serverInfo": {"name": SERVER_NAME, "version": __version__},
+        }
+
+    def _on_configuration(self, request: Request, raw: Raw | UnsetType) -> None:
+        try:
+            params = msgspec.json.decode(Raw(b"{}") if raw is UNSET else raw, type=_ConfigurationParams)
+        except msgspec.ValidationError:
+            _log.warning("workspace/didChangeConfiguration without an object was ignored")
+        else:
+            self._configure(params.settings)
+        self._calls.succeed(request, None)
+
+    def _configure(self, raw: Raw | UnsetType) -> None:
+        settings = _settings_of(raw)
+        if settings is None:
+            return
+        try:
+            self._service.configured(settings)
+        except CompactdError as error:
+            # An editor with a typing error in its settings starts all the same, and is told.
+            self.log_message(1, f"settings were refused: {error.message}")
+            _log.warning("settings were refused with %d", error.code)
+
+    # --- the rest: pygls ----------------------------------------------------------------------------
+
+    def _on_notification(self, request: Request, raw: Raw | UnsetType) -> None:
+        raw = Raw(b"{}") if raw is UNSET else raw
+        if self._host is not None:
+            self._host.tell(request.name, raw)
+        else:
+            self._told.append((request.name, raw))
+            self._load()
+        self._calls.succeed(request, None)
+
+    def _on_progress_cancel(self, request: Request, raw: Raw | UnsetType) -> None:
+        try:
+            token = msgspec.json.decode(b"{}" if raw is UNSET else raw, type=_TokenParams).token
+        except msgspec.ValidationError:
+            _log.info("a window/workDoneProgress/cancel without a token was ignored")
+        else:
+            if self._calls.cancel_token(bytes(token)):
+                self._calls.succeed(request, None)
+                return
+        self._on_notification(request, raw)
+
+    def _on_command(self, request: Request, raw: Raw | UnsetType) -> None:
+        raw = Raw(b"{}") if raw is UNSET else raw
+        try:
+            params = msgspec.json.decode(raw, type=_CommandParams)
+        except msgspec.ValidationError as error:
+            self._calls.fail(request, invalid_params(error))
+            return
+        method = COMMANDS.get(params.command)
+        if method is None:
+            self._calls.fail(
+                request, InvalidParams(f"there is no command {params.command[:100]!r}", "$.command")
+            )
+            return
+        request.title = method
+        if params.token is not UNSET and is_token(params.token):
+            request.token = bytes(params.token)
+        self._calls.start(request, self._command(method, raw, request))
+
+    async def _command(self, method: str, raw: Raw, request: Request) -> Raw:
+        host = await asyncio.shield(self._load())
+        if request.token is None and self._shows_progress and method in _LONG:
+            request.token = await host.create_progress(_PROGRESS_CREATE_S)
+            self._calls.show_progress(request)
+        return await host.ask("workspace/executeCommand", raw, request)
+
+    async def _run(self, command: str, arguments: tuple[Detail, ...], request: Request) -> bytes:
+        """Does what pygls was asked for: the method behind a command, with its first argument as params."""
+        name = COMMANDS[command]
+        params = arguments[0] if arguments and arguments[0] is not None else {}
+        if not isinstance(params, dict):
+            raise InvalidParams("Expected `object`", "$.arguments[0]")
+        takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
+        if takes_session and params.get("session_id") is None:
+            newest = self._service.newest_session()
+            if newest is None:
+                raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
+            params = {**params, "session_id": newest}
+        try:
+            return await self._calls.invoke(name, Raw(encode(params)), request)
+        except InvalidParams as error:
+            path = str(error.data.pop("path", "$")).removeprefix("$")
+            message = error.message.partition(" - at `")[0]
+            raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
+
+    def _load(self) -> asyncio.Task[Host]:
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._import_host())
+            self._loading.add_done_callback(_log_failure)
+        return self._loading
+
+    async def _import_host(self) -> Host:
+        known = self._initialize
+        host = await _in_thread(lambda: _make_host(self._run, self._out.send_body, known))
+        if known is None and self._initialize is not None:
+            host.initialize(self._initialize)
+        self._host = host
+        for name, raw in self._told:
+            host.tell(name, raw)
+        self._told.clear()
+        return host
+
+
+def _in_thread(work: Callable[[], Host]) -> asyncio.Future[Host]:
+    """What `work` gives back. Not in an executor's thread: a daemon that is to exit does not wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Host] = loop.create_future()
+
+    def run() -> None:
+        try:
+            host = work()
+        except Exception as error:
+            tell = partial(_settle, done, None, error)
+        else:
+            tell = partial(_settle, done, host, None)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=run, name="compactd-pygls", daemon=True).start()
+    return done
+
+
+def _settle(done: asyncio.Future[Host], host: Host | None, error: Exception | None) -> None:
+    if done.done():
+        return
+    if host is not None:
+        done.set_result(host)
+    elif error is not None:
+        done.set_exception(error)
+
+
+def _make_host(run: Run, send: Callable[[bytes], None], initialize: Raw | None) -> Host:
+    from compactd.rpc.lsp import Host
+
+    host = Host(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
+    if initialize is not None:
+        host.initialize(initialize)
+    return host
+
+
+def _log_failure(loading: asyncio.Task[Host]) -> None:
+    if not loading.cancelled() and (error := loading.exception()) is not None:
+        error_object(error, "the import of pygls")
+
+
+def _shows_progress(raw: Raw | UnsetType) -> bool:
+    try:
+        capabilities = msgspec.json.decode(b"{}" if raw is UNSET else raw, type=_Capabilities)
+    except msgspec.ValidationError:
+        return False
+    return capabilities.window is not None and capabilities.window.work_done_progress is True
+
+
+def _settings_of(raw: Raw | UnsetType) -> Raw | None:
+    """The settings object: the whole, or what stands under our name in it."""
+    try:
+        members = msgspec.json.decode(b"null" if raw is UNSET else raw, type=dict[str, Raw] | None)
+    except msgspec.ValidationError:
+        _log.warning("settings that are no object were ignored")
+        return None
+    if members is None or raw is UNSET:
+        return None
+    own = members.get(SERVER_NAME, raw)
+    return None if bytes(own) == b"null" else own

@@ -1,0 +1,119 @@
+"""One body, decoded once: what of JSON-RPC it is, with params, result and error left as they came."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+import logging
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.errors import LimitExceeded
+from compactd.rpc.framing import PARSE_ERROR
+from compactd.rpc.ids import NULL_ID, SNIFFED_BYTES, is_id, sniff_id
+from compactd.rpc.surrogates import without_lone_surrogates
+
+INVALID_REQUEST = -32600
+
+_BOM = b"\xef\xbb\xbf"
+_SLICE_BYTES = 1 << 20  # of UTF-8 checked at once: a str of one emoji takes four bytes a character
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class Envelope(Struct):
+    """A request, a notification or a response. What is `UNSET` was not there."""
+
+    jsonrpc: str = ""
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Rejected(Struct, frozen=True):
+    """A body that is no message, and the answer to it."""
+
+    code: int
+    message: str
+    id: bytes = NULL_ID
+
+
+class _Loose(Struct):
+    id: Raw | UnsetType = UNSET
+
+
+_surrogates = itertools.count(1)
+_decode = msgspec.json.Decoder(Envelope).decode
+_decode_loose = msgspec.json.Decoder(_Loose).decode
+
+
+def read_envelope(body: bytes | bytearray) -> Envelope | Rejected:
+    """The message that `body` holds. `Raw` fields share its memory: copy what is kept."""
+    try:
+        envelope = _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _mend(body, error)
+    # msgspec does not look into what it leaves raw (0.22, tried 2026-11).
+    if not body.isascii() and not _is_utf8(body):
+        return Rejected(PARSE_ERROR, "the message is not valid UTF-8")
+    return _checked(envelope)
+
+
+def _checked(envelope: Envelope) -> Envelope | Rejected:
+    id = NULL_ID
+    if envelope.id is not UNSET:
+        id = bytes(envelope.id)
+        if not is_id(id):
+            return Rejected(INVALID_REQUEST, "id is neither a string nor a number nor null")
+    if envelope.jsonrpc != "2.0":
+        return Rejected(INVALID_REQUEST, 'jsonrpc is not "2.0"', id)
+    if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
+        return Rejected(INVALID_REQUEST, "neither a request nor a response: method is missing", id)
+    return envelope
+
+
+def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
+    """A second look at a body that msgspec refused: what other programs write and we can read, is read."""
+    if body.startswith(_BOM):
+        return read_envelope(body[len(_BOM) :])
+    if isinstance(error, RecursionError):
+        return Rejected(
+            LimitExceeded.code, "the message is nested too deeply", sniff_id(body[:SNIFFED_BYTES])
+        )
+    if isinstance(error, msgspec.ValidationError):
+        if body.lstrip().startswith(b"["):
+            return Rejected(INVALID_REQUEST, "batches are not supported: send one message at a time")
+        try:
+            raw = _decode_loose(body).id
+        except msgspec.ValidationError:
+            return Rejected(INVALID_REQUEST, "a message is an object")
+        id = bytes(raw) if raw is not UNSET else NULL_ID
+        return Rejected(INVALID_REQUEST, str(error), id if is_id(id) else NULL_ID)
+    if isinstance(error, msgspec.DecodeError) and (mended := without_lone_surrogates(body)) is not None:
+        _warn_of_surrogates(len(body))
+        return read_envelope(mended)
+    return Rejected(PARSE_ERROR, f"the message is not JSON: {error}")
+
+
+def _warn_of_surrogates(size_bytes: int) -> None:
+    """Once, then at every power of two: a client whose strings are all cut does not fill the log."""
+    count = next(_surrogates)
+    if count & (count - 1) == 0:
+        _log.warning(
+            "a lone surrogate in a message of %d bytes became U+FFFD (%d messages so far)", size_bytes, count
+        )
+
+
+def _is_utf8(body: bytes | bytearray) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    view = memoryview(body)
+    try:
+        for start in range(0, len(body), _SLICE_BYTES):
+            decoder.decode(view[start : start + _SLICE_BYTES])
+        decoder.decode(b"", True)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,180 @@
+"""Every method of ours: its name, what goes in, what comes out, and the errors a client is to expect.
+
+`protocol.md`, the schema and the editors' types are written from this table.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.errors import (
+    CannotFit,
+    CompactdError,
+    FormatNotSupported,
+    NoProvider,
+    NothingToUndo,
+    SessionBusy,
+    SessionCorrupt,
+    SessionLocked,
+    SessionNotFound,
+    StorageFailed,
+)
+from compactd.messages import CompactionResult
+from compactd.rpc import wire
+from compactd.rpc.table import Method
+
+READS = (SessionNotFound,)
+WRITES = (SessionNotFound, SessionLocked, StorageFailed)
+CHANGES = (*WRITES, SessionBusy)
+
+
+def _row(
+    name: str,
+    params: type[Struct],
+    result: type,
+    errors: tuple[type[CompactdError], ...],
+    doc: str,
+    scope: str = "session",
+) -> Method:
+    return Method(name=name, params=params, result=result, scope=scope, errors=errors, doc=doc)
+
+
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        _row(
+            "session/start",
+            wire.StartParams,
+            wire.StartResult,
+            (SessionCorrupt, StorageFailed, FormatNotSupported),
+            "Opens a new session, or resumes one by its `session_id`. A session that another process has "
+            "open comes back `read_only` and follows what that process appends.",
+        ),
+        _row(
+            "session/append",
+            wire.AppendParams,
+            wire.AppendResult,
+            (*WRITES, FormatNotSupported),
+            "Appends messages, all or none. When the answer is there they are durable. A message whose `id` "
+            "is known already is not added twice.",
+        ),
+        _row(
+            "session/context",
+            wire.ContextParams,
+            wire.ContextResult,
+            (*READS, FormatNotSupported),
+            "What the next model request must contain, always valid for the provider of `format`.",
+        ),
+        _row(
+            "session/compact",
+            wire.CompactParams,
+            CompactionResult,
+            (*CHANGES, CannotFit, NoProvider),
+            "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, "
+            "`session/search` and `session/undo` reach everything.",
+        ),
+        _row(
+            "session/history",
+            wire.HistoryParams,
+            wire.HistoryResult,
+            READS,
+            "Every message ever appended, compacted or not, with the compactions between.",
+        ),
+        _row(
+            "session/search",
+            wire.SearchParams,
+            wire.SearchResult,
+            READS,
+            "Messages that hold a text, also those that a compaction took out of the context.",
+        ),
+        _row(
+            "session/expand",
+            wire.ExpandParams,
+            wire.ExpandResult,
+            READS,
+            "The original messages behind a compaction's summary, or those of the entries named.",
+        ),
+        _row(
+            "session/undo",
+            wire.SessionParams,
+            wire.UndoResult,
+            (*CHANGES, NothingToUndo, CannotFit),
+            "Takes the last compaction or prune back. Later messages stay.",
+        ),
+        _row(
+            "session/redo",
+            wire.SessionParams,
+            wire.UndoResult,
+            (*CHANGES, NothingToUndo, CannotFit),
+            "Puts the compaction or prune that was undone last in force again.",
+        ),
+        _row("session/list", wire.Nothing, wire.ListResult, (), "Every session there is.", "none"),
+        _row(
+            "session/close",
+            wire.SessionParams,
+            wire.Nothing,
+            READS,
+            "Ends the session here; a running compaction is cancelled. It stays stored.",
+        ),
+        _row(
+            "session/delete",
+            wire.SessionParams,
+            wire.Nothing,
+            CHANGES,
+            "Removes a session for good, with its file.",
+        ),
+        _row(
+            "session/configure",
+            wire.ConfigureParams,
+            wire.ConfigureResult,
+            WRITES,
+            "Sets what is given and answers every setting in force, with where it came from.",
+        ),
+        _row(
+            "session/pin",
+            wire.PinParams,
+            wire.PinResult,
+            WRITES,
+            "Keeps messages in every later context, whatever is compacted; or lets them go.",
+        ),
+        _row(
+            "agent/state",
+            wire.SessionParams,
+            wire.StateResult,
+            READS,
+            "Where the session stands: status, tokens, budget, compactions. Never waits.",
+        ),
+        _row(
+            "turn/begin",
+            wire.SessionParams,
+            wire.BeginResult,
+            (*WRITES, CannotFit),
+            "The check before a model request: prunes or compacts if that is due, then answers.",
+        ),
+        _row(
+            "turn/end",
+            wire.EndParams,
+            wire.EndResult,
+            (*WRITES, FormatNotSupported),
+            "Appends what the model answered and what its tools gave back.",
+        ),
+        _row(
+            "tokens/count",
+            wire.CountParams,
+            wire.CountResult,
+            (FormatNotSupported,),
+            "Tokens of a text or of messages, for a model.",
+            "none",
+        ),
+        _row(
+            "models/lookup",
+            wire.LookupParams,
+            wire.LookupResult,
+            (),
+            "A model's window and limits, with their sources. An unknown model answers 128000, a guess.",
+            "none",
+        ),
+        _row("daemon/ping", wire.Nothing, wire.Nothing, (), "Answers.", "none"),
+        _row("daemon/info", wire.Nothing, wire.InfoResult, (), "This daemon.", "none"),
+    )
+}

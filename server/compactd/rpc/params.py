@@ -1,0 +1,103 @@
+"""Params of our methods: raw JSON to the method's struct, or the path of what is wrong with it."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.errors import InvalidParams
+
+_log = logging.getLogger("compactd.rpc")
+
+_EMPTY = Raw(b"{}")
+_NULL = Raw(b"null")
+_UNKNOWN_FIELD = "Object contains unknown field `"
+_MISSING_FIELD = "Object missing required field `"
+_WARNED_FIELDS = 64  # of one method: a client that makes names up fills neither memory nor log
+_TOKENS = {"work_done_token": "workDoneToken", "partial_result_token": "partialResultToken"}
+"""What LSP allows in the params of any request."""
+
+
+class ParamsReader:
+    """Reads the params of one method.
+
+    It decodes to subclasses of the method's struct: one that takes LSP's tokens too and refuses fields
+    that it does not know, which costs nothing where there are none, and one that ignores them.
+    """
+
+    def __init__(self, method: str, params: type[Struct]) -> None:
+        self._method = method
+        self._params = params
+        self._known = {*params.__struct_encode_fields__, *_TOKENS.values()}
+        self._warned: set[str] = set()
+        self._decode = msgspec.json.Decoder(_twin(params, strict=True)).decode
+        self._decode_lax = msgspec.json.Decoder(_twin(params, strict=False)).decode
+
+    def read(self, raw: Raw | UnsetType) -> Struct:
+        """The params. Absent or null ones are `{}`; fields we do not know are logged once and ignored.
+
+        Null for a field that may be left out is the same as leaving it out. Raises `InvalidParams` with
+        the path of the field that is wrong. One pass where all is well, up to four where not.
+        """
+        if raw is UNSET or raw == _NULL:
+            raw = _EMPTY
+        try:
+            return self._decode(raw)
+        except msgspec.ValidationError as error:
+            return self._read_lax(raw, error)
+
+    def _read_lax(self, raw: Raw, error: msgspec.ValidationError) -> Struct:
+        if str(error).startswith(_UNKNOWN_FIELD):
+            self._warn(raw)
+            try:
+                return self._decode_lax(raw)
+            except msgspec.ValidationError as other:
+                error = other
+        if b"null" in bytes(raw):
+            # Only now, for msgspec.inspect is slow to import and a client that leaves fields out needs none.
+            from compactd.rpc.nulls import without_nulls
+
+            try:
+                return self._decode_lax(without_nulls(raw, self._params))
+            except msgspec.ValidationError as other:
+                error = other
+        raise invalid_params(error) from None
+
+    def _warn(self, raw: Raw) -> None:
+        names = msgspec.json.decode(raw, type=dict[str, Raw]).keys() - self._known - self._warned
+        for name in sorted(names)[: _WARNED_FIELDS - len(self._warned)]:
+            self._warned.add(name)
+            _log.warning("%s: the field %r is not known and was ignored", self._method, name[:100])
+
+
+def token_of(params: Struct) -> bytes | None:
+    """The `workDoneToken` that came with params, as JSON text; None where there is none."""
+    token: Raw | UnsetType = getattr(params, "work_done_token", UNSET)
+    return bytes(token) if token is not UNSET and is_token(token) else None
+
+
+def is_token(raw: Raw) -> bool:
+    """Whether a JSON value may name a progress: a string or a whole number."""
+    return bytes(raw)[0] in b'"-0123456789'
+
+
+def _twin(params: type[Struct], *, strict: bool) -> type[Struct]:
+    return msgspec.defstruct(
+        f"{params.__name__}Call",
+        [(name, Raw | UnsetType, msgspec.field(name=wire, default=UNSET)) for name, wire in _TOKENS.items()],
+        bases=(params,),
+        forbid_unknown_fields=strict,
+        frozen=True,
+        kw_only=True,
+    )
+
+
+def invalid_params(error: msgspec.ValidationError) -> InvalidParams:
+    """msgspec's own sentence (`Expected … - at `$.messages[0].role``), with its path taken out."""
+    message, _, place = str(error).partition(" - at `")
+    path = place.removesuffix("`").rpartition("`")[2] or "$"
+    if message.startswith(_MISSING_FIELD):
+        path = f"{path}.{message[len(_MISSING_FIELD) : -1]}"
+    return InvalidParams(message, path)

@@ -1,0 +1,199 @@
+"""A client that speaks bytes: what no library would send can be sent, and what comes is seen as it came.
+
+Imports nothing of ours, so that it can judge the daemon from outside.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PATIENCE_S = 20.0
+"""When a daemon that does not answer is given up. No test waits so long for something that does come."""
+
+
+def block(body: bytes) -> bytes:
+    """A body in LSP framing."""
+    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+def line(body: bytes) -> bytes:
+    """A body in line framing."""
+    return body + b"\n"
+
+
+def request(id: object, method: str, params: object = None) -> bytes:
+    """The body of a request; without params where they are None."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": method}
+    if params is not None:
+        message["params"] = params
+    return json.dumps(message).encode()
+
+
+def notification(method: str, params: object = None) -> bytes:
+    """The body of a notification."""
+    message: dict[str, object] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return json.dumps(message).encode()
+
+
+class RawClient:
+    """A daemon as a child process. Use it in a `with`: it is killed at its end, if it still runs."""
+
+    def __init__(
+        self, command: Sequence[str], *, env: Mapping[str, str] | None = None, framing: str = "headers"
+    ) -> None:
+        self.framing = framing
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env={**os.environ, **(env or {})},
+            bufsize=0,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._in = self.process.stdin
+        self._out = self.process.stdout.fileno()
+        self._buffer = bytearray()
+        self.received: list[dict] = []
+        """Every message that was read, in its order."""
+
+    def __enter__(self) -> RawClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self._stderr):
+            if stream is not None:
+                stream.close()
+
+    # --- sending ------------------------------------------------------------------------------------
+
+    def send_raw(self, data: bytes) -> None:
+        """Exactly these bytes. Blocks while the daemon does not read."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._in.fileno(), view) :]
+
+    def send_until_full(self, data: bytes, quiet_s: float = 1.0) -> int:
+        """As many of these bytes as the daemon takes; stops when it takes none for `quiet_s`."""
+        fd = self._in.fileno()
+        os.set_blocking(fd, False)
+        view, sent = memoryview(data), 0
+        while view and select.select([], [fd], [], quiet_s)[1]:
+            written = os.write(fd, view[:65536])
+            view, sent = view[written:], sent + written
+        os.set_blocking(fd, True)
+        return sent
+
+    def send(self, *bodies: bytes) -> None:
+        """Bodies in the client's framing, in one write."""
+        frame = line if self.framing == "lines" else block
+        self.send_raw(b"".join(frame(body) for body in bodies))
+
+    def call(self, id: object, method: str, params: object = None) -> dict:
+        """Sends a request and waits for its answer."""
+        self.send(request(id, method, params))
+        return self.answer(id)
+
+    def close_stdin(self) -> None:
+        """The end of the input."""
+        self._in.close()
+
+    def close_stdout(self) -> None:
+        """From now on whatever the daemon writes meets a broken pipe."""
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    # --- receiving ----------------------------------------------------------------------------------
+
+    def read(self) -> dict:
+        """The next message. Raises `EOFError` at the end of the output."""
+        message = json.loads(self.read_body())
+        self.received.append(message)
+        return message
+
+    def read_body(self) -> bytes:
+        """The next message's bytes."""
+        if self.framing == "lines":
+            return self._until(b"\n")
+        head = self._until(b"\r\n\r\n")
+        name, _, value = head.partition(b": ")
+        assert name == b"Content-Length", f"not a header: {head!r}"
+        return self._exactly(int(value))
+
+    def answer(self, id: object) -> dict:
+        """The answer with this id; what comes before it is in `received`."""
+        while True:
+            message = self.read()
+            if "method" not in message and message["id"] == id:
+                return message
+
+    def rest(self) -> bytes:
+        """Everything up to the end of the output."""
+        while self._more():
+            pass
+        data = bytes(self._buffer)
+        self._buffer.clear()
+        return data
+
+    def rest_messages(self) -> list[dict]:
+        """The messages up to the end of the output."""
+        messages = []
+        while True:
+            try:
+                messages.append(self.read())
+            except EOFError:
+                return messages
+
+    def wait(self) -> int:
+        """The exit code."""
+        return self.process.wait(PATIENCE_S)
+
+    def log(self) -> str:
+        """What stands on stderr so far."""
+        self._stderr.seek(0)
+        return self._stderr.read().decode()
+
+    def memory_bytes(self) -> int:
+        """The daemon's resident memory (Linux)."""
+        resident = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(resident) * os.sysconf("SC_PAGESIZE")
+
+    def _until(self, mark: bytes) -> bytes:
+        start = 0
+        while (found := self._buffer.find(mark, start)) < 0:
+            start = max(0, len(self._buffer) - len(mark))
+            if not self._more():
+                raise EOFError(bytes(self._buffer))
+        data = bytes(self._buffer[:found])
+        del self._buffer[: found + len(mark)]
+        return data
+
+    def _exactly(self, size: int) -> bytes:
+        while len(self._buffer) < size:
+            if not self._more():
+                raise EOFError(bytes(self._buffer))
+        data = bytes(self._buffer[:size])
+        del self._buffer[:size]
+        return data
+
+    def _more(self) -> bool:
+        until = time.monotonic() + PATIENCE_S
+        if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
+            raise TimeoutError(f"nothing came for {PATIENCE_S} s; stderr: {self.log()}")
+        data = os.read(self._out, 1 << 20)
+        self._buffer += data
+        return bool(data)

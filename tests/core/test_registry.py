@@ -23,6 +23,7 @@ ROWS = (
         src=("a",),
     ),
     Row(provider="anthropic", id="claude-sonnet-4-20250514", context=200_000, retired=True, src=("old",)),
+    Row(provider="anthropic", id="claude-opus-3-20240229", context=200_000, retired=True, src=("old",)),
     Row(provider="openai", id="gpt-4o", context=128_000, output=16_384, src=("a",)),
     Row(provider="openai", id="gpt-5.1", context=400_000, input=272_000, output=128_000, src=("a",)),
     Row(provider="openai", id="gpt-4", context=8192, src=("a",)),
@@ -146,6 +147,7 @@ def test_an_id_without_its_date_finds_the_dated_row() -> None:
 
 def test_providers_that_agree_make_a_fact_of_the_smallest_and_others_a_dispute() -> None:
     assert seen("gpt-oss-20b") == (131_000, "fact", None)
+    assert seen("openai/gpt-oss-20b") == (131_000, "fact", "openai")
     assert seen("llama-9") == (32_768, "disputed", None)
 
 
@@ -165,8 +167,9 @@ def test_more_words_behind_a_known_model_are_a_guess_of_that_model() -> None:
     assert (answer.model, answer.pricing) == ("gpt-5.1-acme-tuned", None)
 
 
-def test_a_new_member_of_a_family_is_guessed_from_the_smallest_of_it() -> None:
+def test_a_new_member_of_a_family_is_guessed_from_the_smallest_that_is_not_retired() -> None:
     assert seen("claude-opus-9") == (1_000_000, "guess", None)
+    assert seen("claude-opus") == (1_000_000, "guess", None)
 
 
 @pytest.mark.parametrize("model", ["gpt-4x", "gpt-45", "xgpt-4", "gpt", "claude", "llama-90", "", "4o", "o"])
@@ -221,8 +224,8 @@ def test_rows_are_listed_by_provider_under_any_of_its_names() -> None:
     ("tokenizer", "models"),
     [
         ("o200k_base", "gpt-4o openai/gpt-4o-mini gpt-4.1 gpt-4.5-preview o1 o3-mini gpt-5 gpt-oss:20b"),
-        ("cl100k_base", "gpt-4 gpt-4-turbo gpt-4-0613 gpt-3.5-turbo gpt-35-turbo"),
-        ("openai", "gpt-6-sol chatgpt-image"),
+        ("cl100k_base", "gpt-4 gpt-4-turbo gpt-4-0613 gpt-4-1106-preview gpt-3.5-turbo gpt-35-turbo"),
+        ("openai", "gpt-6-sol chatgpt-image gpt-4x gpt-50"),
         ("claude", "claude-opus-4-6 us.anthropic.claude-3-haiku-20240307-v1:0 databricks-claude-sonnet-4"),
         ("gemini", "gemini-2.5-pro gemma-3-27b-it"),
         (None, "my-model foo1 octo3 solar-pro"),

@@ -82,7 +82,7 @@ def test_the_ranks_are_loaded_without_network_and_without_environment(tmp_path: 
 
     seen = subprocess.run(
         [sys.executable, "-c", code],
-        env={"TIKTOKEN_CACHE_DIR": str(tmp_path / "none"), "HTTPS_PROXY": "http://127.0.0.1:9"},
+        env={**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path / "none"), "HTTPS_PROXY": "http://127.0.0.1:9"},
         cwd=tmp_path,
         capture_output=True,
         check=True,
@@ -142,6 +142,33 @@ def test_a_text_of_lines_has_as_many_tokens_in_slices_as_whole(name: str) -> Non
     text = (STDLIB / "argparse.py").read_text("utf-8") + (STDLIB / "inspect.py").read_text("utf-8")
 
     assert [count_with(encode, text, size) for size in (512, 4096, 65536)] == [len(encode(text))] * 3
+
+
+def test_a_cut_is_made_at_a_line_a_word_or_else_anywhere_but_never_inside_a_token_if_there_is_a_choice() -> (
+    None
+):
+    first = {
+        text: next(safe_slices(text, 14))
+        for text in (
+            "one two;\nthree four",
+            "one two;\n    three",
+            "one two);\n/three four",
+            "one two\n\n   \n  three",
+            "one  two\n \n three four",
+            "onetwothreefourfive",
+            "one  twothreefour",
+        )
+    }
+
+    assert first == {
+        "one two;\nthree four": "one two;\n",
+        "one two;\n    three": "one two;\n",
+        "one two);\n/three four": "one",
+        "one two\n\n   \n  three": "one two\n\n   \n",
+        "one  two\n \n three four": "one  two\n \n",
+        "onetwothreefourfive": "onetwothreefou",
+        "one  twothreefour": "one  twothreef",
+    }
 
 
 WORDS = st.sampled_from(

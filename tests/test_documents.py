@@ -1,0 +1,50 @@
+"""What the documents say is true now."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from compactd.rpc import schema
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def run_lines(lines: str, home: Path) -> list[dict[str, object]]:
+    done = subprocess.run(
+        [sys.executable, "-m", "compactd", "serve"],
+        input=lines.encode(),
+        capture_output=True,
+        env={**os.environ, "COMPACTD_HOME": str(home)},
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_protocol_md_is_what_the_table_says() -> None:
+    assert schema.stale(ROOT / "protocol.md") is None, f"stale: run `{schema.COMMAND}`"
+
+
+def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:
+    block = re.search(r"```json\n(.*?)```", (ROOT / "protocol.md").read_text("utf-8"), re.S)
+
+    answers = run_lines(block[1], tmp_path)
+
+    by_id = {answer["id"]: answer for answer in answers if "id" in answer}
+    assert sorted(by_id) == [1, 2, 3, 4, 5, 6]
+    assert all("result" in answer for answer in by_id.values())
+
+
+def test_the_line_of_the_readme_answers_one_line_with_the_window(tmp_path: Path) -> None:
+    line = re.search(r"printf '(.*?)\\n' \| compactd serve", (ROOT / "README.md").read_text("utf-8"))
+
+    answers = run_lines(line[1] + "\n", tmp_path)
+
+    assert [answer["result"]["context_window"] for answer in answers] == [200_000]
+    assert answers[0]["result"]["session_id"]

@@ -155,9 +155,11 @@ async def _carried_out(
 ) -> CompactionResult:
     world, began = session.world, monotonic()
     leaf = session.fold.leaf
-    session.write(
+    number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
+    # Told only when it is journalled: who saw a start finds it in the history after a kill.
+    await session.durable(number)
     session.emit(
         CompactionStart(
             compaction_id=running.compaction_id,

@@ -20,9 +20,10 @@ from compactd.rpc.connection import Connection
 from compactd.rpc.methods import METHODS
 from compactd.rpc.request import Request
 from compactd.rpc.table import Method, Reply
-from compactd.store.paths import config_folder, data_folder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from compactd.catalogue import Catalogue
     from compactd.core.registry import Lookup
     from compactd.core.settings import GivenSettings
@@ -60,13 +61,25 @@ class Daemon:
         self._connection: Connection | None = None
         self._client_layer: tuple[str, GivenSettings] | None = None
         self._outside: tuple[tuple[str, GivenSettings], ...] | None = None
-        self._home = data_folder(environ)
-        self._config = config_folder(environ)
         self._handlers: Handlers | None = None
         self._sessions: Sessions | None = None
         self._catalogue: Catalogue | None = None
 
     # --- parts, made at the first need ----------------------------------------------------------------
+
+    @property
+    def home(self) -> Path:
+        """Where sessions are kept."""
+        from compactd.store.paths import data_folder
+
+        return data_folder(self._environ)
+
+    @property
+    def config(self) -> Path:
+        """Where the user's settings are."""
+        from compactd.store.paths import config_folder
+
+        return config_folder(self._environ)
 
     @property
     def sessions(self) -> Sessions:
@@ -75,7 +88,7 @@ class Daemon:
             from compactd.sessions import Sessions
             from compactd.store.folder import FolderStore
 
-            self._sessions = Sessions(self, FolderStore(self._home))
+            self._sessions = Sessions(self, FolderStore(self.home))
         return self._sessions
 
     @property
@@ -84,7 +97,7 @@ class Daemon:
         if self._catalogue is None:
             from compactd.catalogue import Catalogue
 
-            self._catalogue = Catalogue(self._config / "models.toml")
+            self._catalogue = Catalogue(self.config / "models.toml")
         return self._catalogue
 
     # --- Service --------------------------------------------------------------------------------------
@@ -179,7 +192,7 @@ class Daemon:
 
         if self._outside is None:
             environment, told = settings.from_environment(self._environ)
-            user, more = settings.from_file(self._config / settings.USER_FILE, "config.toml")
+            user, more = settings.from_file(self.config / settings.USER_FILE, "config.toml")
             self._outside = (environment,) if user is None else (environment, user)
             self.warnings = (*told, *more)
         environment, *user_layers = self._outside
@@ -215,7 +228,7 @@ class Daemon:
             pid=os.getpid(),
             uptime_s=round(monotonic() - self._started, 3),
             sessions=len(self._sessions.open) if self._sessions else 0,
-            paths={"data": str(self._home), "config": str(self._config)},
+            paths={"data": str(self.home), "config": str(self.config)},
             encodings=tuple(SPECS),
             platform="tested" if sys.platform in ("linux", "darwin") else "untested",
         )

@@ -302,40 +302,26 @@ class Session:
         """
         if compaction is None and system_prompt is None and tools is None and title is None:
             return None
-        raw = NULL
-        if compaction is not None:
-            raw = overlay(self.fold.given.get(layer, NULL), compaction)
-        prompt = self.fold.system_prompt if system_prompt is None else system_prompt
-        fixed = None
-        if system_prompt is not None or tools is not None:
-            counted = self.fold.fixed[1] if tools is None else self._tools_tokens(tools)
-            fixed = (system_tokens(prompt, self.counter), counted)
+        before = self.fold.given.get(layer, NULL)
         number = self.write(
             SettingsSet(
                 at=self.world.now(),
                 layer=layer,
-                compaction=raw,
+                compaction=NULL if compaction is None else overlay(before, compaction),
                 system_prompt=system_prompt,
                 tools=None if tools is None else tuple(source for _, source in tools),
                 title=title,
-                fixed_tokens=fixed,
             )
         )
-        before = self.counter.name
         self.refresh()
-        if self.counter.name != before:
-            number = self._count_fixed() or number
-        return number
-
-    def _tools_tokens(self, tools: Sequence[tuple[Tool, Raw]]) -> int:
-        return sum(tool_tokens(tool, self.counter) for tool, _ in tools)
+        return self._count_fixed() or number
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools offered to the model."""
         return tuple(msgspec.json.decode(raw, type=Tool) for raw in self.fold.tools)
 
     def _count_fixed(self) -> int | None:
-        """Counts system prompt and tools again, after a change of estimator."""
+        """Counts system prompt and tools, after a change of theirs or of the estimator."""
         fixed = (
             system_tokens(self.fold.system_prompt, self.counter),
             sum(tool_tokens(tool, self.counter) for tool in self.tools()),
@@ -393,6 +379,8 @@ class Session:
         return step, number
 
     def _refuse_if_over(self, entry: Undone | Redone) -> None:
+        if not self.resolved.settings.enabled:
+            return
         tried = fold((*self.entries, entry), decode_message)
         tried.recount(self.counter.name, self.count_message)
         after = stand(self.resolved, self.window, Size(estimated=tried.estimated))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from compactd.compacting import compact, prune
 from compactd.core.asked import CompactRequest
 from compactd.core.intake import New, is_silent_overflow
 from compactd.core.usage import context_size
@@ -35,6 +34,9 @@ async def begin(session: Session) -> Begun:
     pruned, done = 0, None
     if settings.enabled and _may_compact(session):
         if settings.prune:
+            # The engine is loaded at the first need: most sessions begin with nothing to compact.
+            from compactd.compacting import prune
+
             pruned = await prune(session)
         done = await _compact_if_due(session)
     session.handed_epoch = session.fold.epoch
@@ -54,9 +56,11 @@ async def _compact_if_due(session: Session) -> CompactionResult | None:
     kind = session.decision.kind
     if kind == "fits" and not session.silent_overflow:
         return None
+    from compactd.compacting import compact
+
     trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
     try:
-        result = await compact(session, CompactRequest(trigger=trigger))
+        result = await compact(session, CompactRequest(trigger=trigger, force=kind == "over"))
     except CannotFit:
         if session.decision.kind == "over":
             raise

@@ -140,8 +140,8 @@ class Editor:
         self._shows_progress = _shows_progress(params.capabilities)
         if params.process_id is not UNSET and (pid := bytes(params.process_id)).isdigit():
             watch_parent(int(pid), self._parent_gone, asyncio.get_running_loop())
-        self._configure(params.options)
         self._load()
+        self._configure(params.options)
 
     def _initialize_result(self) -> dict[str, object]:
         return {
@@ -183,9 +183,8 @@ class Editor:
         raw = Raw(b"{}") if raw is UNSET else raw
         if self._host is not None:
             self._host.tell(request.name, raw)
-        else:
+        elif not self._load().done():  # done, and no host: pygls could not be imported
             self._told.append((request.name, raw))
-            self._load()
         self._calls.succeed(request, None)
 
     def _on_progress_cancel(self, request: Request, raw: Raw | UnsetType) -> None:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.errors import LimitExceeded
+from compactd.rpc.depth import DEPTH_LIMIT, is_too_deep
 from compactd.rpc.framing import PARSE_ERROR
 from compactd.rpc.ids import NULL_ID, SNIFFED_BYTES, is_id, sniff_id
 from compactd.rpc.surrogates import without_lone_surrogates
@@ -59,6 +60,8 @@ def read_envelope(body: bytes | bytearray) -> Envelope | Rejected:
     # msgspec does not look into what it leaves raw (0.22, tried 2026-11).
     if not body.isascii() and not _is_utf8(body):
         return Rejected(PARSE_ERROR, "the message is not valid UTF-8")
+    if is_too_deep(body):
+        return _too_deep(body)
     return _checked(envelope)
 
 
@@ -80,9 +83,7 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
     if body.startswith(_BOM):
         return read_envelope(body[len(_BOM) :])
     if isinstance(error, RecursionError):
-        return Rejected(
-            LimitExceeded.code, "the message is nested too deeply", sniff_id(body[:SNIFFED_BYTES])
-        )
+        return _too_deep(body)
     if isinstance(error, msgspec.ValidationError):
         if body.lstrip().startswith(b"["):
             return Rejected(INVALID_REQUEST, "batches are not supported: send one message at a time")
@@ -96,6 +97,11 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
         _warn_of_surrogates(len(body))
         return read_envelope(mended)
     return Rejected(PARSE_ERROR, f"the message is not JSON: {error}")
+
+
+def _too_deep(body: bytes | bytearray) -> Rejected:
+    id = sniff_id(body[:SNIFFED_BYTES])
+    return Rejected(LimitExceeded.code, f"the message is nested above {DEPTH_LIMIT} levels", id)
 
 
 def _warn_of_surrogates(size_bytes: int) -> None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import UNSET, Struct
 
 from compactd import turns
-from compactd.compacting import compact
 from compactd.core.entries import Compacted
 from compactd.core.fold import Step
 from compactd.core.intake import New
@@ -267,6 +266,8 @@ class Handlers:
     async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
         """The one compaction of its session; cancelled with the request."""
         session = self._sessions.get(params.session_id)
+        from compactd.compacting import compact
+
         want = asking.compact_request(params)
         if not session.queue.is_idle:
             await session.queue.run(_nothing)

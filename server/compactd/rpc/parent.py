@@ -28,7 +28,7 @@ def watch_parent(
     if use_pidfd and sys.platform == "linux":
         try:
             fd = os.pidfd_open(pid)
-        except ProcessLookupError:
+        except (ProcessLookupError, OverflowError):
             loop.call_soon(gone)
             return
         except OSError:

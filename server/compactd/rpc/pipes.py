@@ -11,7 +11,7 @@ import select
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -213,9 +213,15 @@ class Reader:
     # --- in the reader's thread ---------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._read()
+        finally:  # also where memory ran out: a connection that reads nothing more has ended
+            self._hand_over([None])
+
+    def _read(self) -> None:
         size = _READ_BYTES
-        ended = False
-        while not ended:
+        data = b"?"
+        while data and not self._framer.broken:
             if self._is_full():
                 self._wait()
             try:
@@ -227,19 +233,14 @@ class Reader:
                 data = b""
             size = _BIG_READ_BYTES if len(data) >= _READ_BYTES else _READ_BYTES
             frames = self._framer.feed(data) if data else self._framer.end()
-            ended = not data or self._framer.broken
-            self._hand_over(frames, ended)
+            for frame in frames:
+                if not isinstance(frame, Fault):
+                    self._read_bytes += len(frame)
+            self._hand_over(frames)
 
-    def _hand_over(self, frames: list[Frame], ended: bool) -> None:
-        if not frames and not ended:
-            return
-        for frame in frames:
-            if not isinstance(frame, Fault):
-                self._read_bytes += len(frame)
+    def _hand_over(self, frames: Sequence[Frame | None]) -> None:
         self.frames += frames
-        if ended:
-            self.frames.append(None)
-        if not self.woken:
+        if frames and not self.woken:
             self.woken = True
             try:
                 self._loop.call_soon_threadsafe(self._ready)

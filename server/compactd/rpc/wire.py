@@ -1,5 +1,7 @@
 """Params and results of our methods, as they stand on the wire.
 
+Longer than other files on purpose: it is one vocabulary, read from top to bottom.
+
 snake_case; ids are strings; times are Unix seconds.
 
 The docstrings of these structs and fields are the public document of the protocol.

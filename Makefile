@@ -12,11 +12,13 @@ help:  ## this list
 
 setup: $(STAMP)  ## a virtual environment in .venv with what the project needs
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml tests/e2e/node/package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@BIN=$(BIN) sh tests/e2e/node/setup.sh
+	@$(BIN)/python -m compileall -q server/compactd || true
 	@touch $@
 
 demo: $(STAMP)  ## the main job on a real session: no key, no network

@@ -30,7 +30,7 @@ from compactd.core.entries import (
 from compactd.core.fold import Fold, Step, fold
 from compactd.core.gauge import context_usage, size_of, token_usage, window_of
 from compactd.core.intake import Intake, New, take
-from compactd.core.projection import Pending, Projection, project
+from compactd.core.projection import Pending
 from compactd.core.registry import Lookup
 from compactd.core.settings import GivenSettings, Resolved, merge
 from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
@@ -162,10 +162,6 @@ class Session:
         """True where counting this much would hold up the other sessions."""
         name = self.counter.name
         return size_bytes > INLINE_BYTES or (name.endswith("_base") and not is_loaded(name))
-
-    def projection(self) -> Projection:
-        """What the next request must contain. O(view)."""
-        return project(self.fold.view().items, self.counter.count)
 
     # --- writing --------------------------------------------------------------------------------------
 

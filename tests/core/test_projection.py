@@ -1,14 +1,9 @@
 from __future__ import annotations
 
-import msgspec
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
 from compactd.core.projection import (
     INTERRUPTED,
-    Pending,
     Projected,
     Repair,
     open_call_barriers,
@@ -18,7 +13,7 @@ from compactd.core.projection import (
     project,
 )
 from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
-from validators.conversations import again, conversations, count, items_of, tokens_of
+from validators.conversations import count, items_of
 
 
 def says(role: Role, text: str) -> Message:
@@ -57,14 +52,6 @@ def _brief_block(block: Block) -> str:
             return f"{block.call_id}=" + ("!" if block.content == INTERRUPTED else str(block.content))
         case _:
             return type(block).__name__
-
-
-def is_blank(block: Block) -> bool:
-    return isinstance(block, Text) and not block.text.strip()
-
-
-def has_more_than_results(message: Message) -> bool:
-    return not all(isinstance(block, ToolResult) or is_blank(block) for block in message.content)
 
 
 # --- what is well formed stays ----------------------------------------------------------------------
@@ -294,120 +281,3 @@ def test_no_cut_may_stand_between_a_call_and_its_result_or_after_an_open_call() 
     )
 
     assert open_call_barriers(items) == (False, False, True, False, False, True)
-
-
-# --- laws -------------------------------------------------------------------------------------------
-
-
-@given(conversations())
-def test_calls_are_followed_by_their_results_and_ids_are_unique(messages: list[Message]) -> None:
-    projected = [each.message for each in project(items_of(messages), count).messages]
-
-    ids = [b.call_id for message in projected for b in message.content if isinstance(b, ToolCall)]
-    assert len(ids) == len(set(ids))
-    waiting: set[str] = set()
-    for message in projected:
-        for block in message.content:
-            if isinstance(block, ToolResult):
-                assert block.call_id in waiting
-                waiting.remove(block.call_id)
-        if has_more_than_results(message):
-            assert not waiting
-        waiting |= {b.call_id for b in message.content if isinstance(b, ToolCall)}
-    assert not waiting
-
-
-@given(conversations())
-def test_a_projection_projected_again_needs_no_repair(messages: list[Message]) -> None:
-    once = project(items_of(messages), count)
-
-    twice = project(items_of([each.message for each in once.messages]), count)
-
-    assert twice.repairs == ()
-    assert [each.message for each in twice.messages] == [each.message for each in once.messages]
-    assert twice.tokens == once.tokens
-
-
-@given(conversations())
-def test_the_tokens_are_those_of_the_projected_messages(messages: list[Message]) -> None:
-    # A result's documents and unknown blocks count nothing here, as in `tokens_of`.
-    projection = project(items_of(messages), count)
-
-    assert projection.tokens == sum(tokens_of(each.message) for each in projection.messages)
-
-
-@given(conversations())
-def test_nothing_is_lost_but_what_the_repairs_name(messages: list[Message]) -> None:
-    projection = project(items_of(messages), count)
-
-    def blocks(all_of: list[Message]) -> list[Block]:
-        return [b for message in all_of for b in message.content if not is_blank(b)]
-
-    before = blocks(messages)
-    after = [
-        b
-        for b in blocks([each.message for each in projection.messages])
-        if not (isinstance(b, ToolResult) and b.content == INTERRUPTED)
-    ]
-    kinds = [repair.kind for repair in projection.repairs]
-    left_out = kinds.count("orphan_result") + kinds.count("duplicate_result")
-    assert len(after) == len(before) - left_out
-    assert sum(isinstance(b, ToolCall) for b in after) == sum(isinstance(b, ToolCall) for b in before)
-
-
-@given(conversations())
-def test_pending_kept_up_message_by_message_equals_the_rescan(messages: list[Message]) -> None:
-    items = items_of(messages)
-    pending = Pending()
-    for end, message in enumerate(messages, start=1):
-        pending.add(message)
-        assert pending.call_ids == pending_calls(items[:end])
-        indices = set(open_calls(items[:end]))
-        assert bool(indices) == bool(pending.call_ids)
-        ids = [b.call_id for i in indices for b in messages[i].content if isinstance(b, ToolCall)]
-        assert set(pending.call_ids) <= set(ids)
-
-
-@given(conversations())
-def test_a_cut_where_no_barrier_is_orphans_nothing(messages: list[Message]) -> None:
-    items = items_of(messages)
-    whole = project(items, count)
-    orphans = {r.entry_id for r in whole.repairs if r.kind in ("orphan_result", "duplicate_result")}
-
-    for at, barred in enumerate(open_call_barriers(items)):
-        if not barred:
-            tail = project(items[at:], count)
-            cut_off = {r.entry_id for r in tail.repairs if r.kind in ("orphan_result", "duplicate_result")}
-            assert cut_off <= orphans
-
-
-@given(conversations())
-def test_messages_read_back_from_their_bytes_project_alike(messages: list[Message]) -> None:
-    once = again(messages)
-
-    here = project(items_of(once), count)
-    there = project(items_of(again(once)), count)
-
-    assert there == here
-
-
-@given(st.integers(0, 3))
-def test_a_message_that_was_shortened_is_not_projected_from_its_old_bytes(at: int) -> None:
-    items = items_of([says("user", "go"), calls("a"), result("a"), says("assistant", "ok")])
-    items[at] = msgspec.structs.replace(items[at], source=None)
-
-    assert [each.source is None for each in project(items, count).messages] == [n == at for n in range(4)]
-
-
-def test_ten_thousand_messages_with_one_call_id_cost_no_more_than_linear_work() -> None:
-    messages: list[Message] = []
-    for _ in range(10_000):
-        messages += [calls("a"), result("a")]
-    counted: list[int] = []
-    items: list[Item] = items_of(messages)
-
-    projection = project(items, lambda text: counted.append(1) or len(text))
-
-    assert len(projection.messages) == 20_000
-    assert projection.messages[-1].message.content[0].call_id == "a-10000"
-    assert counted == []

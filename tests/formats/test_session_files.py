@@ -2,259 +2,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 from zlib import crc32
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from written import HEADER, USE, claude, lines, messages, pi
 
 from compactd.errors import FormatNotSupported, InvalidParams
 from compactd.formats.detect import SUPPORTED, detect, read
 from compactd.formats.lines import mend_surrogates
-from compactd.formats.neutral import decode_message
-from compactd.formats.session_file import SessionFile
-from compactd.messages import Image, Message, Meta, Text, Thinking, ToolCall, ToolResult
-
-
-def lines(*records: dict[str, Any]) -> bytes:
-    return b"".join(json.dumps(record, ensure_ascii=False).encode() + b"\n" for record in records)
-
-
-def messages(file: SessionFile) -> list[Message]:
-    assert [decode_message(raw) for _, raw in file.messages] == [message for message, _ in file.messages]
-    return [message for message, _ in file.messages]
-
-
-# --- claude code ------------------------------------------------------------------------------------
-
-
-def claude(kind: str, uuid: str, content: object, **more: Any) -> dict[str, Any]:
-    message = {"role": kind, "content": content, **more.pop("message", {})}
-    return {
-        "type": kind,
-        "uuid": uuid,
-        "sessionId": "s1",
-        "cwd": "/repo",
-        "timestamp": "2026-01-01T00:00:00.500Z",
-        "message": message,
-        **more,
-    }
-
-
-USE = {"type": "tool_use", "id": "a", "name": "Read", "input": {"p": 1}}
-AT = 1767225600.5
-
-
-def test_claude_codes_chunks_of_one_answer_are_one_message() -> None:
-    usage = {"input_tokens": 1, "output_tokens": 2}
-    file = read(
-        lines(
-            {"type": "file-history-snapshot", "snapshot": {}},
-            claude("user", "u1", "go"),
-            claude(
-                "assistant",
-                "u2",
-                [{"type": "thinking", "thinking": "hm", "signature": "s"}],
-                message={"id": "m"},
-            ),
-            claude(
-                "assistant", "u3", [{"type": "text", "text": "ok"}], message={"id": "m", "stop_reason": None}
-            ),
-            {"type": "progress", "uuid": "u4"},
-            claude(
-                "assistant",
-                "u5",
-                [USE],
-                message={"id": "m", "usage": usage, "stop_reason": "tool_use", "model": "opus"},
-            ),
-            claude("assistant", "u6", [{"type": "text", "text": "next"}], message={"id": "n"}),
-        )
-    )
-
-    user, first, second = messages(file)
-    assert user == Message(role="user", content=(Text(text="go"),), id="u1", created_at=AT)
-    assert first.content[:2] == (Thinking(text="hm", signature="s"), Text(text="ok"))
-    assert isinstance(first.content[2], ToolCall)
-    assert (first.id, first.stop_reason) == ("u2", "tool_use")
-    assert json.loads(bytes(first.usage or b"")) == usage
-    assert second.content == (Text(text="next"),)
-    assert (file.format, file.session_id, file.working_dir, file.model) == (
-        "claude-code",
-        "s1",
-        "/repo",
-        "opus",
-    )
-
-
-def test_claude_codes_results_are_tool_messages_and_the_text_beside_them_a_users() -> None:
-    content = [
-        {
-            "type": "tool_result",
-            "tool_use_id": "a",
-            "content": [{"type": "text", "text": "x"}],
-            "is_error": True,
-        },
-        {"type": "tool_result", "tool_use_id": "z", "content": "y"},
-        {"type": "text", "text": "and"},
-    ]
-
-    file = read(lines(claude("assistant", "u1", [USE]), claude("user", "u2", content)))
-
-    assert messages(file)[1:] == [
-        Message(
-            role="tool",
-            content=(ToolResult(call_id="a", name="Read", content=(Text(text="x"),), is_error=True),),
-            id="u2",
-            created_at=AT,
-        ),
-        Message(role="tool", content=(ToolResult(call_id="z", content="y"),), id="u2-2", created_at=AT),
-        Message(role="user", content=(Text(text="and"),), id="u2-3", created_at=AT),
-    ]
-
-
-def test_claude_codes_own_words_are_synthetic_and_its_summaries_are_summaries() -> None:
-    file = read(
-        lines(
-            {"type": "summary", "summary": "Fix the loader"},
-            claude("user", "u1", "meta", isMeta=True),
-            claude("user", "u2", "<command-name>/clear</command-name>"),
-            claude("user", "u3", "So far: …", isCompactSummary=True),
-            claude("user", "u4", "typed"),
-        )
-    )
-
-    assert [message.meta for message in messages(file)] == [
-        Meta(synthetic=True),
-        Meta(synthetic=True),
-        Meta(type="compaction_summary"),
-        None,
-    ]
-    assert (file.title, file.compactions) == ("Fix the loader", 1)
-
-
-def test_claude_codes_side_chains_duplicates_and_failed_requests_are_no_messages() -> None:
-    file = read(
-        lines(
-            claude("user", "u1", "go"),
-            claude("user", "u1", "go"),
-            claude("user", "u2", "sub-agent", isSidechain=True),
-            claude("assistant", "u3", "API error", message={"model": "<synthetic>"}),
-            claude("assistant", "u4", []),
-            claude("user", "u5", ""),
-        )
-    )
-
-    assert [message.id for message in messages(file)] == ["u1"]
-    assert file.warnings == ()
-
-
-# --- pi ---------------------------------------------------------------------------------------------
-
-
-HEADER = {
-    "type": "session",
-    "id": "s1",
-    "timestamp": "2026-01-01T00:00:00Z",
-    "cwd": "/repo",
-    "provider": "anthropic",
-    "modelId": "opus",
-}
-
-
-def pi(message: dict[str, Any], **more: Any) -> dict[str, Any]:
-    return {"type": "message", "timestamp": "2026-01-01T00:00:00.5Z", "message": message, **more}
-
-
-def test_pis_entries_are_read_as_messages() -> None:
-    usage = {"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4, "totalTokens": 10, "cost": {}}
-    content = [
-        {"type": "thinking", "thinking": "hm", "thinkingSignature": "s"},
-        {"type": "text", "text": "ok"},
-        {"type": "toolCall", "id": "a", "name": "read", "arguments": {"p": 1}},
-    ]
-    shot = [{"type": "text", "text": "x"}, {"type": "image", "data": "QUJD", "mimeType": "image/gif"}]
-    file = read(
-        lines(
-            HEADER,
-            {"type": "model_change", "timestamp": "t", "provider": "openai", "modelId": "gpt"},
-            pi({"role": "user", "content": "go"}),
-            pi(
-                {
-                    "role": "assistant",
-                    "api": "anthropic-messages",
-                    "content": content,
-                    "usage": usage,
-                    "stopReason": "toolUse",
-                }
-            ),
-            pi(
-                {
-                    "role": "toolResult",
-                    "toolCallId": "a",
-                    "toolName": "read",
-                    "content": shot,
-                    "isError": True,
-                }
-            ),
-            pi({"role": "bashExecution", "command": "ls", "output": "a.py", "exitCode": 0}),
-            pi(
-                {"role": "assistant", "api": "openai-responses", "content": content[:1], "stopReason": "stop"}
-            ),
-            pi({"role": "assistant", "content": [], "stopReason": "aborted", "usage": usage}),
-            {"type": "compaction", "timestamp": "t", "summary": "So far", "firstKeptEntryIndex": 1},
-        )
-    )
-
-    read_messages = messages(file)
-    answer = read_messages[1]
-    assert [message.role for message in read_messages] == [
-        "user",
-        "assistant",
-        "tool",
-        "user",
-        "assistant",
-        "user",
-    ]
-    assert answer.content[:2] == (Thinking(text="hm", signature="s"), Text(text="ok"))
-    assert json.loads(bytes(answer.usage or b"")) == {
-        "input_tokens": 1,
-        "output_tokens": 2,
-        "cache_read_tokens": 3,
-        "cache_write_tokens": 4,
-    }
-    assert (answer.created_at, answer.stop_reason) == (AT, "toolUse")
-    assert read_messages[2].content == (
-        ToolResult(
-            call_id="a",
-            name="read",
-            content=(Text(text="x"), Image(media_type="image/gif", data="QUJD")),
-            is_error=True,
-        ),
-    )
-    assert read_messages[3].content == (Text(text="$ ls\na.py"),)
-    assert read_messages[3].meta == Meta(kind="bash_execution")
-    assert read_messages[4].content == (Thinking(text="hm"),)
-    assert read_messages[5].meta == Meta(type="compaction_summary")
-    assert (file.format, file.session_id, file.working_dir) == ("pi", "s1", "/repo")
-    assert (file.model, file.compactions) == ("openai/gpt", 1)
-
-
-def test_of_pis_linked_entries_the_path_to_the_last_is_read() -> None:
-    file = read(
-        lines(
-            HEADER,
-            pi({"role": "user", "content": "root"}, id="1", parentId=None),
-            pi({"role": "user", "content": "left"}, id="2", parentId="1"),
-            pi({"role": "user", "content": "right"}, id="3", parentId="1"),
-            {"type": "session_info", "id": "4", "parentId": "3", "timestamp": "t", "name": "Loader"},
-        )
-    )
-
-    assert [message.content for message in messages(file)] == [(Text(text="root"),), (Text(text="right"),)]
-    assert [message.id for message in messages(file)] == ["1", "3"]
-    assert file.title == "Loader"
-
+from compactd.messages import Text
 
 # --- lists of messages ------------------------------------------------------------------------------
 
@@ -295,6 +53,7 @@ def test_anthropic_neutral_and_gemini_lists_are_told_apart() -> None:
     assert detect(json.dumps({"system": "s", "messages": [anthropic]}).encode()) == "anthropic"
     assert detect(json.dumps([{"role": "user", "content": "go"}, neutral]).encode()) == "neutral"
     assert detect(json.dumps({"contents": [gemini]}).encode()) == "gemini"
+    assert detect(json.dumps([{"role": "user", "content": "go", "entry_id": "e1"}]).encode()) == "neutral"
     assert read(json.dumps({"system": "s", "messages": [anthropic]}).encode()).system_prompt == "s"
 
 
@@ -345,6 +104,12 @@ def test_our_own_journal_is_read_along_its_path_with_the_clients_bytes() -> None
     )
     assert (file.working_dir, file.system_prompt, file.compactions) == ("/repo", "be brief", 1)
     assert file.warnings == ()
+
+
+def test_a_journal_whose_leaf_was_set_back_is_read_to_that_leaf() -> None:
+    file = read(JOURNAL[: JOURNAL.index(b'{"seq":6')])
+
+    assert [message.content for message in messages(file)] == [(Text(text="a"),)]
 
 
 def test_a_damaged_line_of_a_journal_is_told_and_left_out() -> None:

@@ -168,12 +168,9 @@ class _Projecting:
         """Index of the last message after `index` whose results stand right after it."""
         for at in range(index + 1, len(self._items)):
             message = self._items[at].message
-            others = any(
-                not isinstance(block, ToolResult) and not is_blank(block) for block in message.content
-            )
-            if others:
-                has_results = any(isinstance(block, ToolResult) for block in message.content)
-                return at if has_results else at - 1
+            # A message that ends the run may hold results of its own: a provider's shape puts them first.
+            if not all(isinstance(block, ToolResult) or is_blank(block) for block in message.content):
+                return at
         return len(self._items) - 1
 
     def _unique(self, place: Place, item: Item, call: ToolCall) -> ToolCall:

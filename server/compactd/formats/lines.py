@@ -46,16 +46,21 @@ def records(data: bytes, warn: Warn) -> Iterator[tuple[int, dict[str, Raw]]]:
 
 
 def _fields(line: bytes, where: str, warn: Warn) -> dict[str, Raw] | None:
+    if not line.startswith(b"{"):
+        return None
     line = utf8(line, where, warn)
-    for attempt in (line, mend_surrogates(line)):
-        try:
-            fields = _decode_object(attempt)
-        except (msgspec.DecodeError, RecursionError):
-            continue
-        if attempt is not line:
-            warn(f"{where}: a lone surrogate was replaced by U+FFFD")
-        return fields
-    return None
+    try:
+        return _decode_object(line)
+    except (msgspec.DecodeError, RecursionError):
+        mended = mend_surrogates(line)
+    if mended == line:
+        return None
+    try:
+        fields = _decode_object(mended)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    warn(f"{where}: a lone surrogate was replaced by U+FFFD")
+    return fields
 
 
 def utf8(data: bytes, where: str, warn: Warn) -> bytes:
@@ -70,4 +75,6 @@ def utf8(data: bytes, where: str, warn: Warn) -> bytes:
 
 def mend_surrogates(data: bytes) -> bytes:
     r"""JSON `data` with each lone `\ud83d` escape, which is no character, turned into `\ufffd`. O(bytes)."""
+    if b"\\ud" not in data and b"\\uD" not in data:
+        return data
     return _ESCAPES.sub(lambda found: rb"\ufffd" if found[1] else found[0], data)

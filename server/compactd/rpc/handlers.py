@@ -8,18 +8,19 @@ count on the loop) stands in the session's line, and so does all that comes afte
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from msgspec import UNSET, Struct
 
 from compactd import turns
-from compactd.core.entries import Compacted
+from compactd.core.entries import Compacted, View
 from compactd.core.fold import Step
 from compactd.core.intake import New
+from compactd.core.projection import project
 from compactd.core.tokens import message_tokens
 from compactd.errors import InvalidParams
 from compactd.formats.base import read_messages, render
-from compactd.messages import CompactionResult
+from compactd.messages import CompactionResult, Tool
 from compactd.providers.counters import counter_for
 from compactd.rpc import answers, asking, wire
 from compactd.rpc.request import Request
@@ -30,9 +31,11 @@ from compactd.sessions import Start
 if TYPE_CHECKING:
     from compactd.daemon import Daemon
 
-T = TypeVar("T")
 
 SEARCH_LIMIT = 20
+
+INLINE_ITEMS = 500
+"""Messages of a view up to which a request is built on the loop: about 6 µs each (measured 2026-11)."""
 
 Handled = Struct | Awaitable[Struct]
 
@@ -196,15 +199,26 @@ class Handlers:
         """The next request, in the format asked for."""
         session = self._sessions.get(params.session_id)
 
-        def work() -> wire.ContextResult:
+        def work() -> Handled:
             state = session.fold
-            projection = session.projection()
-            made = render(params.format, state.system_prompt, session.tools(), projection)
-            session.handed_epoch = state.epoch
+            view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
+            count = session.counter.count
+            session.handed_epoch = view.epoch
+
+            def made() -> wire.ContextResult:
+                return context(view, system, tools, fixed, count)
+
+            return made() if len(view.items) <= INLINE_ITEMS else self._daemon.in_worker(made)
+
+        def context(
+            view: View, system: str | None, tools: tuple[Tool, ...], fixed: int, count: Callable[[str], int]
+        ) -> wire.ContextResult:
+            projection = project(view.items, count)
+            made = render(params.format, system, tools, projection)
             return wire.ContextResult(
                 messages=tuple(made.messages),
-                tokens=projection.tokens + sum(state.fixed),
-                epoch=state.epoch,
+                tokens=projection.tokens + fixed,
+                epoch=view.epoch,
                 repairs=tuple(
                     wire.RepairInfo(kind=repair.kind, entry_id=repair.entry_id, call_id=repair.call_id)
                     for repair in projection.repairs

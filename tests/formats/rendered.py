@@ -1,0 +1,64 @@
+"""Conversations to render, and what a provider gets of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from msgspec import Raw
+
+from compactd.core.projection import Projection, project
+from compactd.formats.base import Rendered, render
+from compactd.messages import (
+    Block,
+    Message,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from validators import anthropic_messages, neutral_shape, openai_chat
+from validators.conversations import count, items_of
+
+
+def says(role: Role, *texts: str) -> Message:
+    return Message(role=role, content=tuple(Text(text=text) for text in texts))
+
+
+def asks(*blocks: Block) -> Message:
+    return Message(role="assistant", content=blocks)
+
+
+def call(call_id: str = "a", arguments: bytes = b"{}", name: str = "read") -> ToolCall:
+    return ToolCall(call_id=call_id, name=name, arguments=Raw(arguments))
+
+
+def result(call_id: str = "a", content: str | tuple[Block, ...] = "out", is_error: bool = False) -> Message:
+    return Message(role="tool", content=(ToolResult(call_id=call_id, content=content, is_error=is_error),))
+
+
+def projected(*messages: Message) -> Projection:
+    return project(items_of(messages), count)
+
+
+def sent(format: str, *messages: Message, system: str | None = None) -> list[dict[str, Any]]:
+    """The messages as the provider gets them; its rules hold."""
+    rendered = render(format, system, [], projected(*messages))
+    assert problems(format, rendered) == []
+    return decoded(rendered.messages)
+
+
+def decoded(raws: list[Raw]) -> list[dict[str, Any]]:
+    return [json.loads(bytes(raw)) for raw in raws]
+
+
+def problems(format: str, rendered: Rendered) -> list[str]:
+    messages = decoded(rendered.messages)
+    offered = None if rendered.tools is None else decoded(rendered.tools)
+    match format:
+        case "openai":
+            return openai_chat.problems(messages, offered)
+        case "anthropic":
+            return anthropic_messages.problems(messages, rendered.system, offered)
+        case _:
+            return neutral_shape.problems(messages)

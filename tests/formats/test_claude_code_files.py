@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+
+from written import AT, USE, claude, lines, messages
+
+from compactd.formats.detect import read
+from compactd.messages import Message, Meta, Text, Thinking, ToolCall, ToolResult
+
+
+def test_claude_codes_chunks_of_one_answer_are_one_message() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 2}
+    file = read(
+        lines(
+            {"type": "file-history-snapshot", "snapshot": {}},
+            claude("user", "u1", "go"),
+            claude(
+                "assistant",
+                "u2",
+                [{"type": "thinking", "thinking": "hm", "signature": "s"}],
+                message={"id": "m"},
+            ),
+            claude(
+                "assistant", "u3", [{"type": "text", "text": "ok"}], message={"id": "m", "stop_reason": None}
+            ),
+            {"type": "progress", "uuid": "u4"},
+            claude(
+                "assistant",
+                "u5",
+                [USE],
+                message={"id": "m", "usage": usage, "stop_reason": "tool_use", "model": "opus"},
+            ),
+            claude("assistant", "u6", [{"type": "text", "text": "next"}], message={"id": "n"}),
+        )
+    )
+
+    user, first, second = messages(file)
+    assert user == Message(role="user", content=(Text(text="go"),), id="u1", created_at=AT)
+    assert first.content[:2] == (Thinking(text="hm", signature="s"), Text(text="ok"))
+    assert isinstance(first.content[2], ToolCall)
+    assert (first.id, first.stop_reason) == ("u2", "tool_use")
+    assert json.loads(bytes(first.usage or b"")) == usage
+    assert second.content == (Text(text="next"),)
+    assert (file.format, file.session_id, file.working_dir, file.model) == (
+        "claude-code",
+        "s1",
+        "/repo",
+        "opus",
+    )
+
+
+def test_claude_codes_results_are_tool_messages_and_the_text_beside_them_a_users() -> None:
+    content = [
+        {
+            "type": "tool_result",
+            "tool_use_id": "a",
+            "content": [{"type": "text", "text": "x"}],
+            "is_error": True,
+        },
+        {"type": "tool_result", "tool_use_id": "z", "content": "y"},
+        {"type": "text", "text": "and"},
+    ]
+
+    file = read(lines(claude("assistant", "u1", [USE]), claude("user", "u2", content)))
+
+    assert messages(file)[1:] == [
+        Message(
+            role="tool",
+            content=(ToolResult(call_id="a", name="Read", content=(Text(text="x"),), is_error=True),),
+            id="u2",
+            created_at=AT,
+        ),
+        Message(role="tool", content=(ToolResult(call_id="z", content="y"),), id="u2-2", created_at=AT),
+        Message(role="user", content=(Text(text="and"),), id="u2-3", created_at=AT),
+    ]
+
+
+def test_claude_codes_own_words_are_synthetic_and_its_summaries_are_summaries() -> None:
+    file = read(
+        lines(
+            {"type": "summary", "summary": "Fix the loader"},
+            claude("user", "u1", "meta", isMeta=True),
+            claude("user", "u2", "<command-name>/clear</command-name>"),
+            claude("user", "u3", "So far: …", isCompactSummary=True),
+            claude("user", "u4", "typed"),
+        )
+    )
+
+    assert [message.meta for message in messages(file)] == [
+        Meta(synthetic=True),
+        Meta(synthetic=True),
+        Meta(type="compaction_summary"),
+        None,
+    ]
+    assert (file.title, file.compactions) == ("Fix the loader", 1)
+
+
+def test_claude_codes_side_chains_duplicates_and_failed_requests_are_no_messages() -> None:
+    file = read(
+        lines(
+            claude("user", "u1", "go"),
+            claude("user", "u1", "go"),
+            claude("user", "u2", "sub-agent", isSidechain=True),
+            claude("assistant", "u3", "API error", message={"model": "<synthetic>"}),
+            claude("assistant", "u4", []),
+            claude("user", "u5", ""),
+        )
+    )
+
+    assert [message.id for message in messages(file)] == ["u1"]
+    assert file.warnings == ()

@@ -11,7 +11,7 @@ import pytest
 from protocol.raw import RawClient
 
 HERE = Path(__file__).parent
-ENVIRONMENT = {"PYTHONPATH": str(HERE.parent.parent / "server")}
+ENVIRONMENT = {"PYTHONPATH": str(HERE.parent.parent / "server"), "PYTHONUNBUFFERED": ""}
 
 Spawn = Callable[..., RawClient]
 

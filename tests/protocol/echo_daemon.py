@@ -43,7 +43,9 @@ class EchoParams(Struct, frozen=True, kw_only=True):
     part: Part | str | None = None
     parts: tuple[Part, ...] = ()
     print: str = ""
-    """Printed by this process and by a child of it."""
+    """Printed by this process, and by a child of it that also tells what it found on stdin."""
+    spin: int = 0
+    """Turns of a loop to be busy for."""
     before: bool = False
     """A `test/before` goes out before the answer."""
     after: bool = False
@@ -174,7 +176,10 @@ class Echo:
         assert self.connection is not None
         if params.print:
             print(params.print)
-            subprocess.run([sys.executable, "-c", f"print({params.print!r} + ' of a child')"], check=True)
+            code = f"import sys; print({params.print!r}, 'of a child', repr(sys.stdin.read()))"
+            subprocess.run([sys.executable, "-c", code], check=True)
+        for _ in range(params.spin):
+            pass
         if params.before:
             self.connection.notify("test/before", Nothing())
         if params.after:

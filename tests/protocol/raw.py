@@ -172,6 +172,11 @@ class RawClient:
         resident = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
         return int(resident) * os.sysconf("SC_PAGESIZE")
 
+    def peak_memory_bytes(self) -> int:
+        """The most it ever had (Linux)."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) * 1024
+
     def _until(self, mark: bytes) -> bytes:
         start = 0
         while (found := self._buffer.find(mark, start)) < 0:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
 from compactd.errors import InvalidParams
+from compactd.rpc.depth import DEPTH_LIMIT
 from compactd.rpc.envelope import Envelope, Rejected, read_envelope
 from compactd.rpc.params import ParamsReader
 from compactd.rpc.surrogates import encode_detail, without_lone_surrogates
@@ -94,6 +95,32 @@ def test_a_message_quoted_in_params_is_no_message() -> None:
 )
 def test_what_is_no_message_is_told_so(body: bytes, code: int, id: bytes) -> None:
     assert rejection(body) == (code, id)
+
+
+def nested(levels: int, between: bytes = b"") -> bytes:
+    """A request with a body of so many levels in all."""
+    arrays = levels - 1
+    return (
+        b'{"jsonrpc":"2.0","id":4,"method":"x","params":'
+        + (b"[" + between) * (arrays - 1)
+        + b"["
+        + b"]" * arrays
+        + b"}"
+    )
+
+
+@pytest.mark.parametrize("between", [b"", b'"]}",', b'"[[{",', b'"\\"[",', b'{"a":1},'])
+def test_nesting_has_the_same_limit_under_every_python(between: bytes) -> None:
+    assert isinstance(read_envelope(nested(DEPTH_LIMIT, between)), Envelope)
+    if between != b'"]}",':  # closing brackets in strings hide a level each: then msgspec's own limit holds
+        assert rejection(nested(DEPTH_LIMIT + 1, between)) == (1009, b"4")
+
+
+@pytest.mark.parametrize("text", [b"[" * 5000, b"{" * 5000 + rb"\"" + b"[" * 5000, b"[" * 600 + b"}" * 700])
+def test_brackets_in_a_string_are_no_nesting(text: bytes) -> None:
+    body = b'{"jsonrpc":"2.0","id":4,"method":"x","params":"%b"}' % text
+
+    assert isinstance(read_envelope(body), Envelope)
 
 
 def test_a_bom_before_a_body_is_passed_over() -> None:

@@ -132,10 +132,6 @@ def test_a_command_gives_what_its_method_gives(editor: RawClient) -> None:
     assert execute(editor, 1, "compactd.sessions")["result"] == editor.call(2, "session/list")["result"]
 
 
-def test_a_command_works_for_a_client_that_never_said_initialize(spawn: Spawn) -> None:
-    assert execute(spawn(), 1, "compactd.sessions")["result"] == {"text": "none"}
-
-
 @pytest.mark.parametrize("id", [1.5, None, "x", 10**20])
 def test_a_command_may_have_any_id(editor: RawClient, id: object) -> None:
     assert execute(editor, id, "compactd.sessions")["id"] == id
@@ -168,7 +164,7 @@ def test_bad_params_of_a_command_are_refused_with_their_path(
     assert answer["error"]["message"].count(path) == 1
 
 
-def test_a_command_without_a_session_means_the_newest(spawn: Spawn) -> None:
+def test_a_command_without_a_session_means_the_newest_and_needs_no_initialize(spawn: Spawn) -> None:
     client = spawn()
     assert execute(client, 1, "compactd.undo")["error"]["code"] == 1001
 

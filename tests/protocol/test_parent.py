@@ -49,6 +49,15 @@ async def test_a_process_that_is_gone_already_is_told_too(
 
 
 @WAYS
+async def test_a_number_that_no_process_can_have_is_one_that_is_gone(use_pidfd: bool) -> None:
+    gone = asyncio.Event()
+
+    watch_parent(10**20, gone.set, asyncio.get_running_loop(), 0.001, use_pidfd)
+
+    await asyncio.wait_for(gone.wait(), 10)
+
+
+@WAYS
 async def test_a_process_of_someone_else_is_alive(use_pidfd: bool) -> None:
     gone = asyncio.Event()
 

@@ -16,15 +16,16 @@ ANSWERS = [b'{"jsonrpc":"2.0","id":%d,"result":{}}' % n for n in (1, 2)]
 ENV = {**os.environ, **ENVIRONMENT}
 
 
-def test_what_any_library_or_child_prints_lands_on_stderr(spawn: Spawn) -> None:
+def test_what_any_library_or_child_prints_lands_on_stderr_at_once_and_stdin_is_empty_for_them(
+    spawn: Spawn,
+) -> None:
     client = spawn()
 
     client.call(1, "test/echo", {"print": "hello"})
-    client.close_stdin()
 
+    assert client.log().splitlines() == ["hello", "hello of a child ''"]
+    client.close_stdin()
     assert client.rest() == b""
-    client.wait()
-    assert client.log().splitlines()[:2] == ["hello", "hello of a child"]
 
 
 @pytest.mark.parametrize("frame", [block, line])

@@ -70,7 +70,7 @@ def test_only_the_owner_sees_the_files_whatever_the_umask(tmp_path: Path, spawn:
 
 
 @given(st.text(min_size=1, max_size=80))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_any_id_is_a_name_in_the_folder_and_comes_back_from_the_list(session_id: str) -> None:
     async def kept(home: Path) -> list[str]:
         store = FolderStore(home)
@@ -256,7 +256,7 @@ async def test_a_journal_is_portable_as_one_file(store: FolderStore, tmp_path: P
 
 
 @given(st.lists(st.integers(0, 99), max_size=6), st.lists(st.integers(0, 99), max_size=3), st.data())
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 def test_a_session_cut_at_any_byte_opens_to_a_prefix_and_goes_on_from_there(
     before: list[int], after: list[int], data: st.DataObject
 ) -> None:

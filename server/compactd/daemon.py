@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Raw, Struct
 
 from compactd import PROTOCOL_VERSION, __version__
+from compactd.logs import log_to_stderr
 from compactd.messages import Event, encode
 from compactd.rpc import wire
 from compactd.rpc.connection import Connection
@@ -43,6 +45,8 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 NOTHING = wire.Nothing()
 
+_log = logging.getLogger("compactd.daemon")
+
 OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
 """Methods that stand in a session's line themselves; all others wait until it is open."""
 
@@ -50,12 +54,11 @@ OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"
 class Daemon:
     """The inside of one process: sessions, models, settings from outside. Serves `Service` and `World`."""
 
-    def __init__(self, environ: Mapping[str, str], log: Callable[[str], None]) -> None:
+    def __init__(self, environ: Mapping[str, str]) -> None:
         self.methods: Mapping[str, Method] = METHODS
         self.warnings: tuple[str, ...] = ()
         """Of the settings from outside, for `session/start`."""
         self._environ = environ
-        self._log = log
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
         self._connection: Connection | None = None
@@ -132,7 +135,7 @@ class Daemon:
         try:
             self._client_layer = from_client(settings)
         except InvalidParams as error:
-            self._log(f"settings of the client are ignored: {error.message}")
+            _log.warning("settings of the client are ignored: %s", error.message)
             return
         if self._sessions is not None:
             for session in self._sessions.open.values():
@@ -262,9 +265,8 @@ def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
 
-    def log(text: str) -> None:
-        sys.stderr.write(f"compactd: {text}\n")
-
+    environ = dict(os.environ)
+    log_to_stderr(environ)
     if sys.platform not in ("linux", "darwin"):
-        log("this platform is untested; Linux and macOS are tested")
-    return asyncio.run(Daemon(dict(os.environ), log).serve(fds, frame_limit_bytes))
+        _log.warning("this platform is untested; Linux and macOS are tested")
+    return asyncio.run(Daemon(environ).serve(fds, frame_limit_bytes))

@@ -94,9 +94,15 @@ def _twin(params: type[Struct], *, strict: bool) -> type[Struct]:
     )
 
 
+PATTERN = "matching regex"
+"""How msgspec words a text that does not match; session ids are the only ones with a pattern."""
+
+
 def invalid_params(error: msgspec.ValidationError) -> InvalidParams:
     """msgspec's own sentence (`Expected … - at `$.messages[0].role``), with its path taken out."""
     message, _, place = str(error).partition(" - at `")
+    if PATTERN in message:
+        message = "Expected 1 to 256 characters, none of them a control character"
     path = place.removesuffix("`").rpartition("`")[2] or "$"
     if message.startswith(_MISSING_FIELD):
         path = f"{path}.{message[len(_MISSING_FIELD) : -1]}"

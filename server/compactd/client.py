@@ -16,6 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import IO, Literal, TypeVar
@@ -30,12 +31,9 @@ Params = Struct | Mapping[str, object] | None
 
 T = TypeVar("T")
 
-# -P: with -m alone, a file of the folder we happen to stand in would be imported as if it were ours.
-COMMAND = (sys.executable, "-P", "-m", "compactd", "serve")
-"""What is spawned where nothing else is asked for."""
-
 TIMEOUT_S = 60.0
 CLOSE_S = 10.0
+HURRY_S = 0.5
 EVENTS_KEPT = 10_000
 STDERR_LINES = 200
 STDERR_LINE_BYTES = 4096
@@ -78,18 +76,31 @@ class Event(Struct, frozen=True):
 _Waiting = queue.SimpleQueue[Incoming | None]
 
 
+def own_command() -> tuple[str, ...]:
+    """How this Python starts a daemon of this package."""
+    is_in_source = False
+    # The folder we stand in may have been removed.
+    with contextlib.suppress(OSError):
+        is_in_source = Path(__file__).resolve().parents[1] == Path.cwd()
+    # With -m alone, any file of that folder could be imported in place of another's.
+    safe = () if is_in_source else ("-P",)
+    return (sys.executable, *safe, "-m", "compactd", "serve")
+
+
 class Client:
     """A daemon of one's own, from its start to `close`."""
 
     def __init__(
         self,
-        command: Sequence[str] = COMMAND,
+        command: Sequence[str] | None = None,
         *,
         env: Mapping[str, str] | None = None,
         framing: Literal["lsp", "lines"] = "lsp",
         on_event: Callable[[Event], None] | None = None,
     ) -> None:
-        """Spawns `command`; `env` is its whole environment, by default this process's.
+        """Spawns `command`, by default this Python's `compactd serve`.
+
+        `env` is its whole environment, by default this process's.
 
         `on_event` is called in the reading thread and may not call the daemon; without it events wait for
         `events`. Raises `DaemonGone` where the command cannot be started.
@@ -105,7 +116,7 @@ class Client:
         self._log: deque[str] = deque(maxlen=STDERR_LINES)
         try:
             self._process = subprocess.Popen(
-                list(command),
+                list(command or own_command()),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -211,7 +222,8 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        # Whoever gave up does not want to wait for what the daemon still does.
+        self.close(HURRY_S if isinstance(error, KeyboardInterrupt | TimeoutError) else CLOSE_S)
 
     def _gone(self, doing: str) -> DaemonGone:
         # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.

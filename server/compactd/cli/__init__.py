@@ -21,8 +21,9 @@ usage: compactd COMMAND ...
   --json          on each: one JSON object with the same facts
   --version
 
-A session file is Claude Code's, pi's or compactd's own, or messages in OpenAI's, Anthropic's or Gemini's
-shape. Nothing is sent anywhere. `compactd COMMAND --help` tells more.
+A session file is Claude Code's, pi's or compactd's own, or messages in OpenAI's,
+Anthropic's or Gemini's shape. Nothing is sent anywhere.
+`compactd COMMAND --help` tells more.
 
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """

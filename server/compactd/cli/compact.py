@@ -1,0 +1,260 @@
+"""`compactd compact FILE`: compacts a session file; before and after, and the summary."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from compactd.cli import sizes
+from compactd.cli.ending import DONE, NOTHING_TO_DO, Stop, blame
+from compactd.cli.known import NAME_IT, Known, beside_messages, known
+from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, about, checked, facts_of, feed, load
+from compactd.cli.output import writable, write_context
+from compactd.cli.page import Page, encodable, note, one_line, plural
+from compactd.cli.waiting import Waiting
+from compactd.client import Client, DaemonGone, Event, RpcError
+from compactd.errors import CannotFit
+from compactd.messages import CompactionResult, Retention
+
+ABOUT = f"""\
+Compacts a session file: older messages give way to a summary, the newest stay word
+for word. The file itself is never changed; --output writes the compacted session.
+No model is asked and nothing is sent anywhere, unless your settings name a model.
+
+{KNOWN}
+"""
+
+LOST_SHOWN = 5
+"""Facts on the line of what was lost."""
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """The file, how much to keep, what to write."""
+    parser.description = ABOUT
+    parser.add_argument("file", metavar="FILE", help="the session file")
+    budget = parser.add_mutually_exclusive_group()
+    budget.add_argument(
+        "--target", type=sizes.tokens, metavar="N", help="tokens of the whole compacted request, as 16k"
+    )
+    budget.add_argument(
+        "--keep-recent", type=sizes.tokens, metavar="N", help="tokens of the newest messages that stay (20k)"
+    )
+    budget.add_argument(
+        "--keep-messages", type=sizes.messages, metavar="N", help="how many of the newest messages stay"
+    )
+    parser.add_argument(
+        "--strategy", choices=("auto", "summarize", "extract", "truncate"), help="how to summarise (auto)"
+    )
+    parser.add_argument("--instructions", metavar="TEXT", help="what a summary should look at most")
+    parser.add_argument(
+        "--model", metavar="ID", help="the conversation's model, if the file does not name it"
+    )
+    parser.add_argument("--window", type=sizes.tokens, metavar="N", help="the model's window in tokens")
+    parser.add_argument("--output", metavar="FILE", help="write the compacted session there")
+    parser.add_argument(
+        "--lost", "--show-lost", action="store_true", help="show all facts that were used again and are lost"
+    )
+
+
+def run(options: argparse.Namespace, page: Page) -> int:
+    """Reads, compacts, shows, writes."""
+    source = checked(options.file)
+    target = writable(options.output, source) if options.output else None
+    with Waiting(f"reading {one_line(source.name)}") as waiting:
+
+        def tell(event: Event) -> None:
+            fraction = event.fields.get("fraction")
+            if event.type == "compaction_progress" and isinstance(fraction, float):
+                waiting.say(f"compacting: {event.fields.get('phase')} {fraction:.0%}")
+
+        with Client(on_event=tell) as client:
+            conversation = load(source)
+            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
+            fed = feed(client, conversation, model=options.model, window=options.window)
+            waiting.say("compacting")
+            result = _compacted(client, fed.session_id, options)
+            done = _Done(
+                conversation=conversation,
+                result=result,
+                known=known(client, fed.session_id, conversation),
+                warnings=(*conversation.warnings, *fed.started.warnings),
+                asked_to_write=target is not None,
+            )
+            if target is not None and result.compacted:
+                done = msgspec.structs.replace(
+                    done,
+                    target=target,
+                    wrote=write_context(client, fed.session_id, target, conversation.format),
+                )
+    if page.is_json:
+        page.json(_facts(done))
+    else:
+        _show(page, done, show_lost=options.lost)
+        note(done.warnings)
+    return DONE if result.compacted else NOTHING_TO_DO
+
+
+class _Done(Struct, frozen=True, kw_only=True):
+    """All there is to tell."""
+
+    conversation: Conversation
+    result: CompactionResult
+    known: Known
+    warnings: tuple[str, ...]
+    asked_to_write: bool
+    target: Path | None = None
+    wrote: str = ""
+
+
+def _compacted(client: Client, session_id: str, options: argparse.Namespace) -> CompactionResult:
+    params = {
+        "session_id": session_id,
+        "target_tokens": options.target,
+        "keep_recent": options.keep_recent,
+        "keep_messages": options.keep_messages,
+        "strategy": options.strategy,
+        "instructions": options.instructions,
+    }
+    try:
+        return client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+    except RpcError as error:
+        hint = blame(error)
+        if error.code == CannotFit.code:
+            hint = f"`compactd inspect {options.file}` shows what is large."
+        raise Stop(
+            f"compaction failed: {error.message}", hint=hint, code=error.code, data=error.data
+        ) from error
+    except (DaemonGone, TimeoutError) as error:
+        raise Stop(f"compaction failed: {error}", hint="Nothing was written.") from error
+
+
+def _facts(done: _Done) -> dict[str, object]:
+    """The same as JSON: the compaction's result, and what it is about."""
+    known = done.known
+    return {
+        **msgspec.to_builtins(done.result),
+        "session": facts_of(done.conversation),
+        "context": {
+            "model": known.model,
+            "window": known.window,
+            "window_confidence": known.confidence,
+            "system_tokens": known.system_tokens,
+            "tools_tokens": known.tools_tokens,
+            "tokens_not_in_file": _missing(done),
+        },
+        "output": encodable(str(done.target)) if done.target else None,
+        "warnings": done.warnings,
+    }
+
+
+def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
+    result = done.result
+    if not result.compacted:
+        # The daemon's reasons begin so; here the line has said it already.
+        page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+        if done.asked_to_write:
+            page.line("nothing was written")
+        return
+    page.line(f"✓ Compacted {result.messages_removed:,} messages")
+    page.line(f"  Tokens: {result.tokens_before:,} → {result.tokens_after:,} (saved {result.tokens_saved:,})")
+    page.line()
+    _show_facts(page, done)
+    page.line()
+    page.text(_sections(result.summary))
+    page.line()
+    if result.retention is not None and result.retention.lost:
+        _show_lost(page, result.retention, show_all=show_lost)
+    if done.target is None:
+        page.line("nothing was written; --output FILE writes the compacted session")
+    else:
+        page.line(f"wrote {done.target}: {done.wrote}")
+
+
+def _show_facts(page: Page, done: _Done) -> None:
+    result, known = done.result, done.known
+    page.row("session", about(done.conversation))
+    name = known.model or "not named in the file"
+    origin = f"a guess; {NAME_IT}" if known.is_guess else known.window_origin
+    page.row("model", f"{name} · window {known.window_number} ({origin})", "due" if known.is_guess else "")
+    page.row("how", _how(result))
+    page.row("messages", f"{result.messages_before:,} → {result.messages_after:,}{_kept(result)}")
+    fixed = [
+        f"{name} {tokens:,}"
+        for name, tokens in (("system", known.system_tokens), ("tools", known.tools_tokens))
+        if tokens
+    ]
+    missing = _missing(done)
+    if fixed:
+        stay = "is not conversation and stays" if len(fixed) == 1 else "are not conversation and stay"
+        page.row("of that", f"{' and '.join(fixed)} {stay}")
+    if missing:
+        page.row(
+            "besides",
+            f"about {round(missing, -2):,} tokens of every request are not in the file: system prompt, tools",
+        )
+    if result.retention is not None:
+        page.row("kept", _retained(result.retention))
+    if result.reason:
+        page.row("note", result.reason)
+
+
+def _missing(done: _Done) -> int | None:
+    """Tokens of every request that the file does not hold; none where no provider's report tells."""
+    beside = beside_messages(done.conversation, done.known.counter)
+    if beside is None:
+        return None
+    return max(0, beside - done.known.system_tokens - done.known.tools_tokens)
+
+
+def _how(result: CompactionResult) -> str:
+    model = "no model" if result.model is UNSET else f"with {result.model}"
+    cost = 0.0 if result.cost is UNSET else result.cost
+    return f"{result.strategy}, {model} · {result.duration_ms / 1000:.2f} s · ${cost:.2f}"
+
+
+def _kept(result: CompactionResult) -> str:
+    parts = [f"{result.kept_messages:,} of them kept word for word"]
+    if result.pinned_entry_ids:
+        parts.append(f"{len(result.pinned_entry_ids):,} pinned")
+    if result.pruned_tool_results:
+        parts.append(f"{plural(result.pruned_tool_results, 'tool result')} shortened")
+    return "".join(f", {part}" for part in parts)
+
+
+def _retained(retention: Retention) -> str:
+    total = _facts_total(retention)
+    if not total:
+        return "nothing that was removed was used more than once"
+    return f"facts used again {100 * retention.score:.0f} %, {retention.kept:,} of {total:,}"
+
+
+def _facts_total(retention: Retention) -> int:
+    """How many facts there were: the list of the lost ones ends at 50."""
+    return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
+
+
+def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
+    total = _facts_total(retention)
+    head = f"lost ({total - retention.kept:,} of {total:,} facts used again)"
+    if not show_all:
+        some = " · ".join(one_line(fact) for fact in retention.lost[:LOST_SHOWN])
+        more = " · …" if len(retention.lost) > LOST_SHOWN else ""
+        page.line(f"{head}: {some}{more}   --lost shows all")
+        return
+    page.line(f"{head}:")
+    for fact in retention.lost:
+        page.line(f"  {one_line(fact)}")
+    left = total - retention.kept - len(retention.lost)
+    if left > 0:
+        page.line(f"  and {left:,} that were used less")
+
+
+def _sections(summary: str) -> str:
+    """The summary from its first section on: what stands before is meant for a model."""
+    if summary.startswith("## "):
+        return summary
+    _, mark, rest = summary.partition("\n## ")
+    return f"## {rest}" if mark else summary

@@ -1,0 +1,265 @@
+"""From a session file to a session in a daemon: read, mend what no daemon takes, hand it over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from compactd import __version__
+from compactd.cli.ending import USAGE, Stop
+from compactd.cli.journal import read_journal
+from compactd.cli.page import plural
+from compactd.client import Client
+from compactd.core.entries import is_summary
+from compactd.core.usage import normalise
+from compactd.errors import CompactdError, FormatNotSupported
+from compactd.formats.detect import read
+from compactd.formats.neutral_out import encode_message
+from compactd.formats.session_file import Line, SessionFile
+from compactd.messages import Message, Text
+from compactd.rpc.wire import AppendResult, StartResult
+
+BATCH_BYTES = 8_000_000
+"""Of one append: far below the daemon's limit for a frame."""
+
+TIMEOUT_S = 600.0
+"""Of one request: a session file may be very large."""
+
+FORMATS = {
+    "claude-code": "Claude Code",
+    "pi": "pi",
+    "compactd": "compactd",
+    "openai": "OpenAI messages",
+    "anthropic": "Anthropic messages",
+    "gemini": "Gemini contents",
+    "neutral": "neutral messages",
+}
+KNOWN = """\
+Known are session files of Claude Code, pi and compactd, and messages in OpenAI's,
+Anthropic's, Gemini's or the neutral shape, as a JSON array or one a line."""
+
+
+class Conversation(Struct, frozen=True, kw_only=True):
+    """A session file that was read, as it is handed to a daemon."""
+
+    format: str
+    name: str
+    """Its session's id, shortened where that is long; else the file's name."""
+    session_id: str | None
+    title: str | None
+    model: str | None
+    messages: tuple[Line, ...]
+    """All of them, oldest first, without a leading system prompt."""
+    live: tuple[Line, ...]
+    """Those that are still in the context: from the last summary on; of our own journals, the view."""
+    live_numbers: tuple[int, ...]
+    """Of each of `live`, its place in `messages` counted from 1; 0 for a summary of ours."""
+    system_prompt: str | None
+    tools: tuple[Raw, ...]
+    working_dir: str | None
+    compactions: int
+    compacted_after: tuple[int, ...]
+    """Numbers of the messages after which one happened, where no summary stands among `messages`."""
+    context_window: int | None
+    """Where the file tells what its session was given."""
+    warnings: tuple[str, ...]
+
+
+def checked(path: str) -> Path:
+    """`path`, if it could be a session file; `-` is standard input. Raises `Stop`."""
+    file = Path("/dev/stdin") if path == "-" else Path(path)
+    try:
+        is_folder, is_there = file.is_dir(), file.exists()
+    except OSError as error:
+        raise Stop(f"cannot read {path}: {error.strerror}.", hint=KNOWN, exit_code=USAGE) from error
+    if is_folder:
+        raise Stop(f"cannot read {path}: it is a folder.", hint=f"Give a file.\n{KNOWN}", exit_code=USAGE)
+    if not is_there:
+        raise Stop(f"cannot read {path}: there is no such file.", hint=KNOWN, exit_code=USAGE)
+    return file
+
+
+def load(path: Path) -> Conversation:
+    """The conversation in a session file. Raises `Stop` where there is none."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise Stop(
+            f"cannot read {path}: {error.strerror}.", hint="Check its permissions, or copy it."
+        ) from error
+    if not data.strip():
+        raise Stop(f"{path} is empty.", hint=KNOWN)
+    if b"".join(data[:16].split()) in (b"[]", b"{}"):
+        raise Stop(f"{path} holds no messages.", hint=KNOWN)
+    try:
+        file = read(data)
+    except FormatNotSupported as error:
+        what = "it looks binary" if b"\0" in data[:8192] else "its format is not known"
+        raise Stop(f"cannot read {path}: {what}.", hint=KNOWN, code=error.code, data=error.data) from error
+    except CompactdError as error:
+        raise Stop(f"cannot read {path}: {error.message}.", hint=KNOWN, code=error.code) from error
+    if not file.messages:
+        raise Stop(f"{path} holds no messages.", hint=KNOWN)
+    conversation = _conversation(path, file)
+    journal = read_journal(data) if file.format == "compactd" else None
+    if journal is None:
+        return conversation
+    return replace(
+        conversation,
+        messages=journal.messages,
+        live=journal.live,
+        live_numbers=journal.live_numbers,
+        system_prompt=journal.system_prompt,
+        tools=journal.tools,
+        compacted_after=journal.compacted_after,
+        context_window=journal.context_window,
+    )
+
+
+def _conversation(path: Path, file: SessionFile) -> Conversation:
+    prompt, messages = _split_prompt(file)
+    warnings: list[str] = []
+    mended = tuple(_mended(messages, warnings))
+    live_from = max((i for i, (message, _) in enumerate(mended) if is_summary(message)), default=0)
+    return Conversation(
+        format=file.format,
+        name=_shortened(file.session_id) if file.session_id else path.name,
+        session_id=file.session_id,
+        title=file.title,
+        model=file.model,
+        messages=mended,
+        live=mended[live_from:],
+        live_numbers=tuple(range(live_from + 1, len(mended) + 1)),
+        system_prompt=prompt,
+        tools=(),
+        working_dir=file.working_dir,
+        compactions=file.compactions,
+        compacted_after=(),
+        context_window=None,
+        warnings=(*file.warnings, *warnings),
+    )
+
+
+def _shortened(session_id: str) -> str:
+    """The first part of a UUID, as people tell sessions apart; other ids as they are."""
+    parts = session_id.split("-")
+    return parts[0] if [len(part) for part in parts] == [8, 4, 4, 4, 12] else session_id
+
+
+def _split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
+    """(system prompt, the messages after it): where the file has it as its first messages, it is no
+    conversation and stays."""
+    count = 0
+    texts: list[str] = []
+    for message, _ in file.messages:
+        if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
+            break
+        texts.extend(block.text for block in message.content if isinstance(block, Text))
+        count += 1
+    if count == len(file.messages):
+        return file.system_prompt, file.messages
+    known = [file.system_prompt] if file.system_prompt else []
+    return "\n\n".join((*known, *texts)) or None, file.messages[count:]
+
+
+def _mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
+    """The messages as a daemon takes them: an id that came before is left out, and a broken usage report."""
+    seen: set[str] = set()
+    for number, (message, raw) in enumerate(lines, start=1):
+        whole: Message = message
+        if message.usage is not None:
+            try:
+                normalise(message.usage)
+            except CompactdError as error:
+                warnings.append(f"message {number}: its usage report was left out: {error.message}")
+                whole = replace(whole, usage=None)
+        if whole.id is not None and whole.id in seen:
+            whole = replace(whole, id=None)
+        if whole.id is not None:
+            seen.add(whole.id)
+        yield (message, raw) if whole is message else (whole, Raw(encode_message(whole)))
+
+
+class Fed(Struct, frozen=True, kw_only=True):
+    """A conversation in a daemon."""
+
+    session_id: str
+    started: StartResult
+    entry_ids: tuple[str, ...]
+    """Of each message."""
+
+
+def feed(
+    client: Client,
+    conversation: Conversation,
+    *,
+    model: str | None,
+    window: int | None,
+    live_only: bool = False,
+) -> Fed:
+    """Starts a session that is kept in memory alone, and appends the messages.
+
+    `model` and `window` (tokens) replace what the file says. `live_only`: no messages that were compacted
+    away before.
+    """
+    started = client.ask(
+        "session/start",
+        {
+            "persist": False,
+            "model": model or conversation.model,
+            "context_window": window or conversation.context_window,
+            "system_prompt": conversation.system_prompt,
+            "tools": conversation.tools or None,
+            "working_dir": conversation.working_dir,
+            "title": conversation.title,
+            "client": {"name": "compactd command line", "version": __version__},
+        },
+        StartResult,
+        timeout_s=TIMEOUT_S,
+    )
+    lines = conversation.live if live_only else conversation.messages
+    entry_ids: list[str] = []
+    for batch in _batches(lines):
+        params = {"session_id": started.session_id, "messages": batch}
+        entry_ids += client.ask("session/append", params, AppendResult, timeout_s=TIMEOUT_S).entry_ids
+    return Fed(session_id=started.session_id, started=started, entry_ids=tuple(entry_ids))
+
+
+def _batches(lines: Sequence[Line]) -> Iterator[list[Raw]]:
+    batch: list[Raw] = []
+    size = 0
+    for _, raw in lines:
+        size_bytes = len(memoryview(raw))
+        if batch and size + size_bytes > BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+        batch.append(raw)
+        size += size_bytes
+    if batch:
+        yield batch
+
+
+def about(conversation: Conversation, *, in_context: bool = False) -> str:
+    """What the file is, in one line. `in_context`: also how many of its messages the context holds."""
+    count = plural(len(conversation.messages), "message")
+    if in_context and len(conversation.live) != len(conversation.messages):
+        count = f"{count}, {len(conversation.live):,} in context"
+    parts = [conversation.name, FORMATS.get(conversation.format, conversation.format), count]
+    if conversation.compactions:
+        parts.append(plural(conversation.compactions, "earlier compaction"))
+    return " · ".join(parts)
+
+
+def facts_of(conversation: Conversation) -> dict[str, object]:
+    """The same for `--json`."""
+    return {
+        "id": conversation.session_id,
+        "format": conversation.format,
+        "title": conversation.title,
+        "model": conversation.model,
+        "messages": len(conversation.messages),
+        "compactions": conversation.compactions,
+    }

@@ -1,0 +1,90 @@
+"""`--output`: the compacted context as a file that can be inspected, compacted and imported again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw
+
+from compactd.cli.ending import USAGE, Stop
+from compactd.cli.loading import TIMEOUT_S
+from compactd.client import Client
+from compactd.rpc.wire import ContextResult
+
+
+def writable(path: str, source: Path) -> Path:
+    """Where to write, if that is possible and not the file that is read. Raises `Stop`."""
+    target = Path(path)
+    try:
+        is_folder, has_place = target.is_dir(), target.parent.is_dir()
+        is_source = target.exists() and target.samefile(source)
+    except OSError as error:
+        raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
+    if is_folder:
+        raise Stop(f"cannot write {path}: it is a folder.", hint="Give a file.", exit_code=USAGE)
+    if not has_place:
+        raise Stop(f"cannot write {path}: there is no folder {target.parent}.", exit_code=USAGE)
+    if is_source:
+        raise Stop(
+            f"cannot write {path}: it is the session file itself.",
+            hint="Give another file: the original is never overwritten.",
+            exit_code=USAGE,
+        )
+    return target
+
+
+def write_context(client: Client, session_id: str, target: Path, source_format: str) -> str:
+    """Writes what the next request must contain; what was written, in a few words.
+
+    OpenAI messages as a JSON array where the session came so; else neutral messages, one a line, the system
+    prompt as the first. The file is there whole or not at all. Raises `Stop`.
+    """
+    shape = "openai" if source_format == "openai" else "neutral"
+    params = {"session_id": session_id, "format": shape}
+    context = client.ask("session/context", params, ContextResult, timeout_s=TIMEOUT_S)
+    messages = [_without_report(raw) for raw in context.messages]
+    if isinstance(context.system, str):
+        messages.insert(0, Raw(msgspec.json.encode({"role": "system", "content": context.system})))
+    data = _array(messages) if shape == "openai" else _lines(messages)
+    try:
+        _write(target, data)
+    except OSError as error:
+        raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
+    kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one a line"
+    return f"{len(messages):,} {kind}"
+
+
+def _without_report(raw: Raw) -> Raw:
+    """The message without its usage report, which would be taken for one of this context."""
+    fields = msgspec.json.decode(raw, type=dict[str, Raw])
+    return Raw(msgspec.json.encode(fields)) if fields.pop("usage", None) is not None else raw
+
+
+def _array(messages: Sequence[Raw]) -> bytes:
+    return b"[\n" + b",\n".join(bytes(raw) for raw in messages) + b"\n]\n"
+
+
+def _lines(messages: Sequence[Raw]) -> bytes:
+    # A user's own JSON may hold line ends, but only between its tokens.
+    return b"".join(bytes(raw).replace(b"\n", b" ") + b"\n" for raw in messages)
+
+
+def _write(target: Path, data: bytes) -> None:
+    if target.exists() and not target.is_file():
+        # A pipe or a device: nothing to put in its place.
+        target.write_bytes(data)
+        return
+    place = target.resolve()
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+        if place.exists():
+            beside.chmod(place.stat().st_mode & 0o777)
+        beside.replace(place)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,59 @@
+"""What is shown while something takes long: a word and a spinner on standard error, gone when it is done."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+PATIENCE_S = 0.5
+"""What is done sooner shows nothing."""
+
+
+class Waiting:
+    """Shows what is going on, if it takes longer than `PATIENCE_S` and standard error is a terminal."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._lock = threading.Lock()
+        self._status: Status | None = None
+        self._is_over = False
+        self._timer: threading.Timer | None = None
+
+    def say(self, text: str) -> None:
+        """What is going on now. From any thread."""
+        with self._lock:
+            self._text = text
+            if self._status is not None:
+                self._status.update(text)
+
+    def __enter__(self) -> Waiting:
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(PATIENCE_S, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._is_over = True
+            if self._status is not None:
+                self._status.stop()
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.status import Status
+
+        with self._lock:
+            if not self._is_over:
+                console = Console(stderr=True, highlight=False, markup=False, emoji=False)
+                self._status = Status(self._text, console=console, spinner_style="none")
+                self._status.start()

@@ -1,0 +1,82 @@
+"""The real command, run as a process of its own with a home of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+COMPACTD = (sys.executable, "-m", "compactd")
+TIMEOUT_S = 60
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+TERMINAL = {"FORCE_COLOR": "1", "COLUMNS": "80", "TERM": "xterm"}
+"""Makes a command believe that it prints to a terminal of 80 columns."""
+
+
+class Ended(NamedTuple):
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+    @property
+    def words(self) -> str:
+        """All that was printed, without colours and line breaks."""
+        return " ".join(ANSI.sub("", self.out).split())
+
+
+def environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
+    keep = {name: os.environ[name] for name in ("PATH", "PYTHONPATH", "SYSTEMROOT") if name in os.environ}
+    return {**keep, "HOME": str(home), "COMPACTD_HOME": str(home / "data"), **extra}
+
+
+def started(home: Path, arguments: Iterable[object], extra: Mapping[str, str] = {}) -> subprocess.Popen:
+    return subprocess.Popen(
+        [*COMPACTD, *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(home, extra),
+        cwd=home,
+    )
+
+
+def ended(process: subprocess.Popen) -> Ended:
+    out, err = process.communicate(timeout=TIMEOUT_S)
+    return Ended(process.returncode, out.decode(), err.decode())
+
+
+def recorded(name: str) -> Path:
+    """A real session, which is not part of this project; skips the test where there are none."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    data = Path(os.environ.get("COMPACTD_TEST_DATA", beside))
+    if not data.is_dir():
+        pytest.skip("no recorded sessions: COMPACTD_TEST_DATA names none, and none are beside the checkout")
+    return data / "sessions" / name
+
+
+def run(home: Path, *arguments: object, env: Mapping[str, str] = {}) -> Ended:
+    """Runs `compactd ARGUMENTS...`."""
+    return ended(started(home, arguments, env))
+
+
+def run_each(home: Path, *commands: Iterable[object]) -> list[Ended]:
+    """Runs several commands at once."""
+    return [ended(process) for process in [started(home, command) for command in commands]]

@@ -1,0 +1,70 @@
+"""`compactd sessions` and `compactd models`."""
+
+from __future__ import annotations
+
+import pytest
+from command_line import TERMINAL, environment, run, run_each
+
+from compactd.client import Client
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path
+
+
+def stored(home, *session_ids: str) -> None:
+    """Sessions with one message each, one after the other."""
+    with Client(env=environment(home)) as client:
+        for session_id in session_ids:
+            client.call("session/start", {"session_id": session_id, "title": f"About {session_id}"})
+            message = {"role": "user", "content": "Hello."}
+            client.call("session/append", {"session_id": session_id, "messages": [message]})
+
+
+def test_the_stored_sessions_are_listed_newest_first_one_a_line(home) -> None:
+    stored(home, "old", "new")
+
+    text, data = run_each(home, ("sessions",), ("sessions", "--json"))
+    terminal = run(home, "sessions", env=TERMINAL)
+
+    assert (text.code, text.err) == (0, "")
+    assert [line.split()[0] for line in text.lines] == ["new", "old"]
+    assert all(line.endswith(f"1 message  About {line.split()[0]}") for line in text.lines)
+    assert [one["session_id"] for one in data.json["sessions"]] == ["new", "old"]
+    assert terminal.words == text.words
+    assert max(map(len, terminal.lines)) <= 80
+
+
+def test_where_nothing_is_stored_that_is_said(home) -> None:
+    seen = run(home, "sessions")
+
+    assert (seen.code, seen.out) == (0, "no sessions are stored\n")
+
+
+def test_a_session_is_deleted_by_its_whole_id_alone(home) -> None:
+    stored(home, "ledger-1", "ledger-2")
+
+    wrong = run(home, "sessions", "delete", "ledger")
+    done = run(home, "sessions", "delete", "ledger-1")
+    left = run(home, "sessions", "--json").json["sessions"]
+
+    assert (wrong.code, wrong.out) == (1, "")
+    assert wrong.err == "no session has the id 'ledger'.\n`compactd sessions` lists those there are.\n"
+    assert (done.code, done.out) == (0, "deleted ledger-1 (1 message)\n")
+    assert [one["session_id"] for one in left] == ["ledger-2"]
+
+
+def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None:
+    fact, guess, data = run_each(
+        home,
+        ("models", "claude-opus-4-5"),
+        ("models", "nobody-knows-this"),
+        ("models", "nobody-knows-this", "--json"),
+    )
+
+    assert (fact.code, guess.code, data.code) == (0, 0, 0)
+    assert fact.lines[0] == "model     anthropic/claude-opus-4-5"
+    assert fact.lines[1].startswith("window      200,000   fact (")
+    assert guess.lines[1] == "window     128,000?   a guess: no source knows this model"
+    assert (data.json["context_window"], data.json["confidence"]) == (128_000, "guess")

@@ -24,7 +24,7 @@ def known(window: int) -> Window:
 def keep_at(trigger: Trigger, window: int, **given: object) -> int | None:
     """Tokens that a compaction of this trigger keeps."""
     settings, found = resolved(**given), at(0, known(window), **given)
-    keep = keep_of(settings.settings, trigger, found.window, found.cap, found.threshold, found.budget.reserve)
+    keep = keep_of(settings.settings, trigger, found.window, found.cap, found.threshold)
     return keep.tokens
 
 
@@ -188,6 +188,7 @@ def test_a_request_is_over_where_it_leaves_no_room_for_an_answer(used: int, wind
 def test_a_request_above_the_input_limit_is_over_under_every_profile() -> None:
     window = Window(window=400_000, confidence="fact", input_limit=272_000)
 
+    assert at(272_000, window).decision.kind == "due"
     for profile in PROFILES:
         assert at(272_001, window, profile=profile).decision.kind == "over"
 
@@ -268,6 +269,7 @@ def test_go_agents_numbers_are_exact_down_to_twice_their_sum_and_bounded_below()
     assert (exact.threshold, keep_at("threshold", 72_768, profile="go-agent")) == (56_384, 20_000)
     assert small.threshold == 72_766 - 16_384, "16,384 is less than a quarter: it need not shrink"
     assert keep_at("threshold", 72_766, profile="go-agent") == 20_000, "20,000 is less than threshold ÷ 2"
+    assert at(0, known(57_344), profile="go-agent").budget.reserve.value == 14_336
     tiny = at(0, known(16_384), profile="go-agent")
     assert (tiny.budget.reserve.value, tiny.threshold) == (4_096, 12_288)
     assert keep_at("threshold", 16_384, profile="go-agent") == 6_144

@@ -172,8 +172,9 @@ def test_an_earlier_summary_goes_in_once_as_previous_summary_and_is_merged() -> 
 
 
 def test_a_transcript_that_exceeds_the_summarisers_window_is_folded_in_parts() -> None:
+    long = f"{GOOD}\n{filler(700)}"
     asked, end = run(
-        "U900 A900 U900 A900 U9 A9", [said(GOOD)] * 9, replace(ASKED, keep_messages=2), window=3000
+        "U900 A900 U900 A900 U9 A9", [said(long)] * 9, replace(ASKED, keep_messages=2), window=3000
     )
 
     assert isinstance(end, Draft)
@@ -269,6 +270,7 @@ def test_a_split_turn_without_a_model_names_the_steps_of_its_prefix(strategy: st
         (Reply(text=GOOD, stop_reason="tool_use"), "ended with tool_use"),
         (Reply(text="Sure! I will now run the tests again."), "headings"),
         (Reply(text="I'm sorry, but I can't help with that."), "headings"),
+        (Reply(text="## Goal\n- Mend it.\n## Progress\n- [x] done"), "headings"),
         (Reply(text=GOOD.replace("- Mend the loader.", f"- {PLACEHOLDERS[0]}")), "empty form"),
         (Failed("the provider answered 500"), "answered 500"),
         (NoModel(), "no model"),
@@ -387,6 +389,16 @@ def test_evmts_puts_its_markers_around_the_summary() -> None:
     assert end.summary.endswith("\n[End Summary - 3 messages compacted]")
 
 
+def test_under_evmts_the_end_marker_stands_last_in_an_extract_too() -> None:
+    items = with_call(dialogue("U90 A90 T90 U90 A90 U90 A90 U90 A90"), 1, "Read", b'{"path": "a/b.py"}')
+
+    end = drafted(items, [], CompactRequest(strategy="extract"), profile="evmts")
+
+    assert "</read-files>\n\n[End Summary - " in end.summary
+    assert end.summary.endswith(" messages compacted]")
+    assert end.summary_tokens <= 512
+
+
 def test_truncate_says_how_many_messages_of_which_role_it_were() -> None:
     # opal.md, "3. Generate Summary", `:truncate`.
     end = drafted("U90 A90 T90 A90 U90 A90", [], CompactRequest(strategy="truncate", keep_messages=2))
@@ -444,10 +456,13 @@ def test_nothing_that_can_be_made_smaller_is_no_compaction() -> None:
     assert isinstance(made, Plan)
 
     work = Work(inputs=inputs, originals=items)
-    end = drive(compact(work, replace(made, strategies=("extract",), tokens_before=100)))[1]
+    done = drive(compact(work, made))[1]
+    assert isinstance(done, Draft)
+    end = drive(compact(work, replace(made, tokens_before=done.result.tokens_after)))[1]
 
     assert isinstance(end, NotCompacted)
     assert end.reason.startswith("compacting would not make it smaller (extract: ")
+    assert (end.tokens, end.messages) == (done.result.tokens_after, 4)
 
 
 def test_a_check_that_raises_ends_the_work_at_once() -> None:

@@ -264,6 +264,26 @@ def test_the_walk_covers_only_what_came_after_the_last_cut() -> None:
     assert made.reason == "nothing to compact: all 4 messages are within the 400 tokens to keep"
 
 
+def test_a_message_that_is_pinned_from_before_the_last_cut_is_not_walked() -> None:
+    items = (summary(50), *dialogue("U300 A90 T90 A90"))
+
+    made = plan(inputs_of(View(items=items, tail_from=2, tokens=620, epoch=2), request=keep(300)))
+
+    assert isinstance(made, NotCompacted)
+    assert "are within the 300 tokens to keep" in made.reason
+
+
+def test_a_summary_that_came_with_an_import_is_merged_and_never_walked() -> None:
+    imported = replace(summary(500), kind="message")
+
+    within = plan(inputs_of(view_of((imported, *dialogue("U90 A90"))), request=keep(400)))
+    beyond = plan(inputs_of(view_of((imported, *dialogue("U90 A90 U90 A90"))), request=keep(200)))
+
+    assert isinstance(within, NotCompacted)
+    assert isinstance(beyond, Plan)
+    assert (beyond.merged, beyond.removed) == ("s1", ("e1", "e2"))
+
+
 def test_a_repeated_request_is_nothing_to_compact_even_forced() -> None:
     request = CompactRequest(force=True, is_repeated=True)
 
@@ -311,20 +331,34 @@ def test_a_target_at_or_above_the_present_size_does_nothing(size: int) -> None:
     assert isinstance(made, NotCompacted) == (size >= 180)
 
 
-def test_a_large_last_batch_that_nobody_answered_is_clipped_into_its_quarter() -> None:
-    made = planned("U100 A300 T300 U40 A20 T4000", target(700))
+def test_a_last_batch_that_alone_exceeds_the_target_is_clipped_into_an_eighth() -> None:
+    made = planned("U100 A300 T300 U40 A20 T4000", target(1000))
 
     assert made.kept == ("e5", "e6")
     assert made.shortened == 1
-    shown = made.stubs[0].tokens + 20
-    assert shown <= (700 - 40) // 4
-    assert made.tokens_expected <= 700
+    assert made.stubs[0].tokens + 20 <= (1000 - 40) // 8
+    assert "… [clipped " in made.stubs[0].texts[0][1]
+    assert made.tokens_expected <= 1000
 
 
-def test_a_large_last_batch_that_was_answered_leaves_the_tail_empty() -> None:
+def test_a_last_batch_above_its_quarter_and_within_the_target_leaves_the_tail_empty() -> None:
+    made = planned("U100 A300 T300 U40 A20 T400", target(700))
+
+    assert (made.kept, made.first_kept, made.pinned) == ((), None, ("e4",))
+    assert made.summary_budget == 700 - 40
+
+
+def test_a_large_answer_leaves_the_tail_empty() -> None:
     made = planned("U100 A300 T300 U40 A20 T400 A900", target(700))
 
     assert (made.kept, made.first_kept, made.pinned) == ((), None, ("e4",))
+
+
+def test_a_target_without_a_model_gives_all_its_rest_to_one_record() -> None:
+    notation = "U90 A90 U90 " + "A90 T90 " * 6 + "A90"
+
+    assert not planned(notation, target(700)).is_split
+    assert planned(notation, target(700, may_ask_model=True)).is_split
 
 
 def test_where_only_the_last_batch_could_go_it_is_clipped_and_nothing_summarised() -> None:
@@ -398,6 +432,14 @@ def test_a_request_that_alone_does_not_fit_is_1008() -> None:
         planned("U100 A100 U990", keep(50), context_window=1000)
 
     assert refused.value.data["limit"] == 938
+
+
+def test_what_fits_as_it_is_is_never_1008() -> None:
+    # 110 fixed and 161 in all; without e1, which a summary of 35 would stand for, it would not fit 188.
+    made = outcome("Y4 A12? T12 T12", replace(FORCED), fixed=Fixed(100, 10), context_window=200)
+
+    assert isinstance(made, NotCompacted)
+    assert made.tokens == 110 + 40 + 11
 
 
 def test_what_is_too_large_is_compacted_without_being_forced() -> None:

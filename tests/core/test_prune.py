@@ -6,13 +6,12 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from compactd.core.entries import Item, with_stub
-from compactd.core.plan import CompactRequest, Plan, plan
 from compactd.core.projection import project
 from compactd.core.prune import Pruning, prune, stubs_for, target_of
 from compactd.core.rules import Settings
 from compactd.core.tokens import Chars4Utf16
 from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
-from dialogue import CHARS4, dialogue, inputs_of, resolved, view_of
+from dialogue import CHARS4, dialogue, resolved
 
 NEWEST = " U9 A9 U9 A9"
 """Two user turns after what is tested: never pruned."""
@@ -171,14 +170,3 @@ def test_a_stub_of_a_message_that_has_one_keeps_the_earlier_texts() -> None:
     assert [at for at, _ in second.stubs[0].texts] == [0, 1]
     shown = with_stub(items[1], second.stubs[0])
     assert shown.tokens == sum(CHARS4.count(text) for _, text in second.stubs[0].texts)
-
-
-def test_what_a_compaction_prunes_on_its_way_is_part_of_its_plan() -> None:
-    request = CompactRequest(keep_recent=850)
-
-    made = plan(
-        inputs_of(view_of(dialogue("U100 A100 U100 A20 T600 A20")), request=request, context_window=900)
-    )
-
-    assert isinstance(made, Plan)
-    assert made.shortened == len(made.stubs) == 1

@@ -215,6 +215,7 @@ def test_base64_in_lines_or_in_a_data_url_tells_the_size_too() -> None:
 
     assert image_size("data:image/png;base64," + plain) == (640, 480)
     assert image_size(base64.encodebytes(png(640, 480)).decode()) == (640, 480)
+    assert image_size(base64.urlsafe_b64encode(gif(0xFBFF, 0xEFBE)).decode()) == (0xFBFF, 0xEFBE)
 
 
 def test_an_image_costs_its_pixels_by_750_and_1600_at_most() -> None:

@@ -65,7 +65,7 @@ def test_a_result_is_cut_between_code_points_with_a_note() -> None:
     result = item("tool", ToolResult(call_id="c", content="ä😀" * 3))
 
     assert lines(result, chars=6) == ("[Tool result]: ä😀ä😀ä😀",)
-    assert lines(result, chars=5) == ("[Tool result]: ä😀ä😀ä… [1 more characters]",)
+    assert lines(result, chars=5) == ("[Tool result]: ä😀ä😀ä… [characters left out: 1]",)
 
 
 def test_text_cannot_end_the_transcript() -> None:

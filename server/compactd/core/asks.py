@@ -86,6 +86,8 @@ def summarise(
         threads.append(_as_it_is(previous))
     if prefix:
         threads.append(_prefix(inputs, prefix, prefix_output, window))
+    if not threads:
+        return Summarised(text="", why="there is nothing to summarise", usage=None)
     ends, usage = yield from _together(threads)
     why = next((why for _, why in ends if why), "")
     texts = [text for text, _ in ends]

@@ -16,9 +16,9 @@ CHUNK_CHARS = 300
 """A longer run without white space is encoded data or minified code: it has no atoms and no words."""
 
 _EXTENSIONS = """
-py pyi ipynb ts tsx js jsx mjs cjs go rs c h cc cpp hpp java kt rb php cs swift sh bash zsh ex exs eex heex erl
-lua vim md mdx rst txt json jsonl yaml yml toml ini cfg conf lock sql html css scss svg xml proto tf env mod sum
-log diff patch csv db sqlite Dockerfile Makefile
+py pyi ipynb ts tsx js jsx mjs cjs go rs c h cc cpp hpp java kt rb php cs swift sh bash zsh ex exs eex heex
+erl lua vim md mdx rst txt json jsonl yaml yml toml ini cfg conf lock sql html css scss svg xml proto tf env
+mod sum log diff patch csv db sqlite Dockerfile Makefile
 """
 
 _URL = re.compile(r"https?://[^\s\"'<>)\]}`,]+")
@@ -40,9 +40,9 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _LETTERS = re.compile(r"[^\W\d_]{4,}")
 
 _COMMON = """
-the and for are was were been this that with from you they she not does did then than can could should would will
-just also have has had but your our its their there here what which when where how all any some more most other
-into about over out down now let need make sure use using used one two get got like want please only
+the and for are was were been this that with from you they she not does did then than can could should would
+will just also have has had but your our its their there here what which when where how all any some more most
+other into about over out down now let need make sure use using used one two get got like want please only
 """
 COMMON_WORDS = frozenset(_COMMON.split())
 """Words that say nothing about the line they stand in."""

@@ -88,7 +88,7 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
     """
     settings = resolved.settings
     limits = limits_of(resolved, window)
-    keep = keep_of(settings, "threshold", limits.tokens, limits.cap, limits.threshold, limits.reserve)
+    keep = keep_of(settings, "threshold", limits.tokens, limits.cap, limits.threshold)
     base = size.base or 0
     trailing = size.trailing if size.base is not None else size.estimated
     used = max(0, base + trailing)
@@ -186,17 +186,12 @@ def profile_size(settings: Settings, size: Size, used: int) -> int:
 
 
 def keep_of(
-    settings: Settings,
-    trigger: Trigger,
-    window: int | None,
-    cap: int | None,
-    threshold: int | None,
-    reserve: Term | None = None,
+    settings: Settings, trigger: Trigger, window: int | None, cap: int | None, threshold: int | None
 ) -> Keep:
     """How much a compaction of this trigger keeps, where the request itself names nothing.
 
-    `Bounds` (behaviour.md): a profile's number is exact while keep + reserve ≤ window ÷ 2; on smaller
-    windows keep ≤ threshold ÷ 2. A user's number is exact below the threshold.
+    A profile's number is at most threshold ÷ 2, which binds only where keep + reserve > window ÷ 2
+    (behaviour.md, "Bounds"). A user's number is exact below the threshold.
     """
     rules = settings.rules
     forced = trigger in FORCED
@@ -211,10 +206,7 @@ def keep_of(
     if keep.tokens is None or threshold is None or cap is None:
         return keep
     most = max(1, min(threshold, cap) // 2)
-    free = reserve.value if reserve is not None and reserve.value is not None else cap - threshold
-    if keep.tokens + max(0, free) > cap // 2 and keep.tokens > most:
-        return Keep(tokens=most, source="threshold ÷ 2, on a small window")
-    return keep
+    return keep if keep.tokens <= most else Keep(tokens=most, source="threshold ÷ 2, on a small window")
 
 
 def _max_output(window: Window, tokens: int | None, used: int) -> Term:

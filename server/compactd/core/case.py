@@ -130,7 +130,7 @@ class Case(Struct, frozen=True, kw_only=True):
         last = self.request_tokens
         if len(self.items) not in self.safe:
             batch = range(self.last_batch, len(self.items))
-            last += sum(self.items[i].tokens for i in batch if i not in self.request)
+            last += sum(self.sizes[i] for i in batch if i not in self.request)
         return Floor(
             system=self.inputs.fixed.system,
             tools=self.inputs.fixed.tools,

@@ -200,22 +200,24 @@ def _extracted(work: Work, made: Plan, material: _Material) -> _Summary:
     inputs, counter = work.inputs, work.inputs.counter
     rules = inputs.settings.rules
     budget = made.summary_budget
-    parts = [rules.end.format(n=made.messages_removed)] if rules.end else []
+    end = rules.end.format(n=made.messages_removed)
+    begun = ""
     if material.prefix:
         most = min(STEPS_MOST, max(STEPS_LEAST, budget // STEPS_DIVISOR))
-        parts.insert(0, steps(material.prefix, most, counter.count))
-    extra = "\n\n".join(parts)
+        begun = steps(material.prefix, most, counter.count)
+    around = sum(counter.count(part) + 1 for part in (begun, end) if part)
     found = extract(
         material.gone,
         material.stays,
         request=_request_of(material.stays),
-        budget_tokens=budget - (counter.count(extra) + 1 if extra else 0),
+        budget_tokens=budget - around,
         count=counter.count,
         working_dir=work.working_dir,
         cache=work.cache,
         lead=rules.lead,
     )
-    return _Summary(text=before_files(found.text, extra))
+    text = before_files(found.text, begun)
+    return _Summary(text=f"{text}\n\n{end}" if end else text)
 
 
 def _truncated(work: Work, made: Plan, material: _Material) -> _Summary:
@@ -225,6 +227,7 @@ def _truncated(work: Work, made: Plan, material: _Material) -> _Summary:
         text=truncated(
             inputs.settings.rules,
             material.gone,
+            messages=made.messages_removed,
             extra=extra,
             read=material.read,
             modified=material.modified,
@@ -256,7 +259,9 @@ def _material(work: Work, made: Plan) -> _Material:
         for entry in (*made.pinned, *made.kept)
     )
     verbatim = {item.entry_id for item in stays if item.kind == "message"}
-    gone = tuple(item for item in originals if item.entry_id not in verbatim)
+    # What was appended after the plan was made follows the tail: it neither goes nor is counted.
+    later = view.keys() - {made.merged, *made.removed, *made.pinned, *made.kept}
+    gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
     merged = None if made.merged is None else view[made.merged]
     prefix = frozenset(made.prefix)
     read, modified = files_of(gone if merged is None else (merged, *gone))

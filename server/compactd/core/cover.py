@@ -7,6 +7,7 @@ group's header where none of the group stands in the record yet.
 from __future__ import annotations
 
 import heapq
+
 from msgspec import Struct
 
 NEIGHBOUR_GAIN = 0.2
@@ -24,10 +25,10 @@ class Candidates(Struct):
     group: list[int]
     part: list[int]
     """Neighbours of one part stand beside each other."""
-    gap: list[float]
-    """Tokens that the unit costs more while no neighbour is quoted: the mark before a run."""
     header: list[int]
     """By group: the index of its header, or -1."""
+    opening: list[float]
+    """By group without a header: tokens of the mark that says where it is from."""
 
 
 def cover(candidates: Candidates, weights: list[float], budget: float) -> list[int]:
@@ -38,15 +39,11 @@ def cover(candidates: Candidates, weights: list[float], budget: float) -> list[i
     then the unit is put back anew. O(n log n) at worst, O(n + picks × neighbours) in practice.
     """
     c = candidates
-    features, price, worth, part, gap = c.features, c.price, c.worth, c.part, c.gap
+    features, price, worth, part, opening = c.features, c.price, c.worth, c.part, c.opening
     count = len(features)
     members: dict[int, list[int]] = {}
     for i, g in enumerate(c.group):
         members.setdefault(g, []).append(i)
-    is_header = bytearray(count)
-    for h in c.header:
-        if h >= 0:
-            is_header[h] = 1
     is_open = bytearray(len(c.header))
     picked = bytearray(count)
     beside = bytearray(count)
@@ -58,12 +55,14 @@ def cover(candidates: Candidates, weights: list[float], budget: float) -> list[i
         near = beside[i]
         if near:
             gain *= 1 + NEIGHBOUR_GAIN * near
-        else:
-            cost += gap[i]
-        head = c.header[c.group[i]]
-        if head >= 0 and head != i and not is_open[c.group[i]]:
-            gain += worth[head] * sum(map(get, features[head]))
-            cost += price[head]
+        g = c.group[i]
+        if not is_open[g]:
+            head = c.header[g]
+            if head < 0:
+                cost += opening[g]
+            elif head != i:
+                gain += worth[head] * sum(map(get, features[head]))
+                cost += price[head]
         return gain / cost
 
     heap: list[tuple[float, int]] = []
@@ -87,6 +86,7 @@ def cover(candidates: Candidates, weights: list[float], budget: float) -> list[i
         opened = [i]
         if not is_open[g]:
             is_open[g] = 1
+            spent += opening[g]
             head = c.header[g]
             if head >= 0 and head != i and not picked[head]:
                 opened.insert(0, head)
@@ -96,7 +96,7 @@ def cover(candidates: Candidates, weights: list[float], budget: float) -> list[i
         for j in opened:
             picked[j] = 1
             picks.append(j)
-            spent += price[j] + (0 if beside[j] else gap[j])
+            spent += price[j]
             for f in features[j]:
                 weights[f] = 0.0
             for n in (j - 1, j + 1):

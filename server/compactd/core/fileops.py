@@ -22,8 +22,9 @@ PATH_ARGUMENTS = tuple(_PATHS.split())
 """Names under which tools take a file (seen in Claude Code, pi, OpenCode, Codex, SWE-agent, OpenHands)."""
 
 _CHANGES = """
-content contents new_content file_text text new_string newString new_str newText new_text new_source replacement
-replacement_text insert_text patch diff edits old_string oldString old_str oldText old_text changes code_edit
+content contents new_content file_text text new_string newString new_str newText new_text new_source
+replacement replacement_text insert_text patch diff edits old_string oldString old_str oldText old_text
+changes code_edit
 """
 CHANGE_ARGUMENTS = frozenset(_CHANGES.split())
 """Names of arguments that only a tool that changes a file takes beside its path."""

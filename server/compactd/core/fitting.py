@@ -16,6 +16,10 @@ from compactd.core.entries import Stub
 TAIL_DIVISOR = 4
 """Of what a `target_tokens` leaves beside the fixed part and the newest request, the verbatim tail."""
 
+CLIPPED_DIVISOR = 8
+"""The same for a last batch that alone exceeds the target. Measured on 20 cuts of recorded sessions (2026-11,
+`target_tokens` 2000): an eighth loses nothing against no tail, a quarter loses 0.4 of CG."""
+
 
 def fit(case: Case, cut: int) -> Shape:
     """The shape nearest to cutting at `cut` that fits the limit: as it is; with old tool output of the tail
@@ -35,9 +39,10 @@ def fit(case: Case, cut: int) -> Shape:
 
 def fit_target(case: Case, target: int) -> Shape:
     """The shape that divides `target`: the fixed part and the newest request first; of the rest, at most a
-    quarter is the tail, the longest safe one; the summary gets what remains. Raises `CannotFit`.
+    quarter is the tail, the longest safe one, perhaps none; the summary gets what remains.
 
-    A last batch that the model has not answered is clipped into that quarter rather than left out.
+    A last batch that alone exceeds the target is clipped into an eighth of the rest, so that its calls and
+    the ends of its results stay; the record quotes the middle. Raises `CannotFit`.
     """
     limit = target if case.limit is None else min(case.limit, target)
     end = len(case.items)
@@ -48,11 +53,12 @@ def fit_target(case: Case, target: int) -> Shape:
             continue
         tail = min(rest // TAIL_DIVISOR, rest - case.least)
         cut = _longest_tail(case, stays, tail, with_pins)
-        if cut is not None and (cut < end or not _is_unanswered(case)):
+        if cut is not None and (cut < end or not _is_clipped_rather(case, limit)):
             return case.shape(cut, with_pins=with_pins, takes_in_summary=True)
-        shape = _with_clipped_batch(case, tail, rest, with_pins)
-        if shape is not None:
-            return shape
+        for most in (min(rest // CLIPPED_DIVISOR, tail), tail):
+            shape = _with_clipped_batch(case, most, rest, with_pins)
+            if shape is not None:
+                return shape
         if cut is not None:
             return case.shape(cut, with_pins=with_pins, takes_in_summary=True)
         shape = _with_clipped_batch(case, rest - case.least, rest, with_pins)
@@ -127,8 +133,11 @@ def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Sh
     return None if stubs is None else case.shape(last, stubs, with_pins=with_pins, takes_in_summary=True)
 
 
-def _is_unanswered(case: Case) -> bool:
-    """True where the conversation ends with tool results that the model has not seen yet, or before them."""
-    return bool(case.items) and (
-        kind_of(case.items[-1].message) == "result" or len(case.items) not in case.safe
-    )
+def _is_clipped_rather(case: Case, limit: int) -> bool:
+    """Whether the last batch is clipped rather than left out: where it alone exceeds the limit, and where
+    nothing else could go, so that its results can have all the room."""
+    last = case.last_batch
+    if sum(case.sizes[last:]) > limit:
+        return True
+    nothing_else = last >= case.start and not case.is_summarised(case.shape(last))
+    return nothing_else and kind_of(case.items[-1].message) == "result"

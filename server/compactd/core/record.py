@@ -25,7 +25,21 @@ DECISIONS: Final = "## Key Decisions"
 NEXT: Final = "## Next Steps"
 CONTEXT: Final = "## Critical Context"
 
-HEADINGS: Final = (GOAL, CONSTRAINTS, PROGRESS, DONE, IN_PROGRESS, BLOCKED, DECISIONS, NEXT, CONTEXT)
+CHANGES: Final = "changes"
+FAILURES: Final = "failures"
+"""No headings of their own but in layouts that keep changes and failures apart from the rest."""
+
+HEADINGS: Final[tuple[str, ...]] = (
+    GOAL,
+    CONSTRAINTS,
+    PROGRESS,
+    DONE,
+    IN_PROGRESS,
+    BLOCKED,
+    DECISIONS,
+    NEXT,
+    CONTEXT,
+)
 
 
 class Files(Struct, frozen=True):
@@ -50,17 +64,50 @@ def file_tags(files: Files) -> str:
     return "\n".join(blocks)
 
 
+class Layout(Struct, frozen=True):
+    """Which material stands under which heading."""
+
+    sections: tuple[tuple[str, tuple[str, ...]], ...]
+    """(heading as it stands in the text, what stands under it), in the order of the text."""
+    apart: bool = False
+    """Changes and failed calls stand apart from the rest of the context."""
+
+
+SECTIONS: Final = Layout(tuple((heading, () if heading == PROGRESS else (heading,)) for heading in HEADINGS))
+"""The headings of behaviour.md, "A compaction"."""
+
+EVMTS: Final = Layout(
+    (
+        ("## KEY DECISIONS", (DECISIONS,)),
+        ("## FILE CONTEXT", (CONTEXT,)),
+        ("## CODE CHANGES", (CHANGES,)),
+        ("## ERRORS & SOLUTIONS", (FAILURES, BLOCKED)),
+        ("## CURRENT STATE", (GOAL, CONSTRAINTS, DONE, IN_PROGRESS, NEXT)),
+    ),
+    apart=True,
+)
+"""The five headings of evmts-32's prompt."""
+
+LAYOUTS: Final = {"sections": SECTIONS, "evmts": EVMTS}
+"""By the name of the prompt that asks a model for the same headings; `sections` for every other name."""
+
+
 def record(
-    sections: Mapping[str, Sequence[str]], files: Files, *, lead: str = LEAD, full: bool = True
+    material: Mapping[str, Sequence[str]],
+    files: Files,
+    *,
+    lead: str = LEAD,
+    full: bool = True,
+    layout: Layout = SECTIONS,
 ) -> str:
     """The whole text. `full` is false where there is no room for the empty sections and the second line."""
     lines = [lead]
     if full:
         lines += [NATURE, ""]
-    for heading in HEADINGS:
-        body = sections.get(heading, ())
-        if heading == PROGRESS:
-            if full or any(sections.get(h) for h in (DONE, IN_PROGRESS, BLOCKED)):
+    for heading, parts in layout.sections:
+        body = [line for part in parts for line in material.get(part, ())]
+        if not parts:
+            if full or any(material.get(part) for part in (DONE, IN_PROGRESS, BLOCKED)):
                 lines.append(heading)
         elif body or full:
             lines.append(heading)

@@ -13,7 +13,9 @@ from msgspec import Struct
 
 from compactd.core.atoms import CONSTRAINT, atoms, commands, words_of_chunk
 from compactd.core.entries import Item
-from compactd.core.units import ATOM, COMMAND, HEADER, KINDS, SHELL, USER, FactCache
+from compactd.core.lexicon import ATOM, KINDS
+from compactd.core.roles import COMMAND, HEADER, SHELL, USER
+from compactd.core.units import FactCache
 from compactd.messages import Retention
 
 MAX_LOST = 50

@@ -13,21 +13,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.units import (
-    AGENT_ROLES,
-    ATOM,
-    COMMAND,
-    HEADER,
-    KINDS,
-    LINE,
-    OLD,
-    READ,
-    RESULT_ROLES,
-    RUN,
-    SEARCH,
-    WORD,
-    Part,
-)
+from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, WORD
+from compactd.core.roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
+from compactd.core.units import Part
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
 
 INPUTS: Final = (

@@ -44,6 +44,7 @@ def truncated(
     rules: Rules,
     removed: Sequence[Item],
     *,
+    messages: int,
     extra: str = "",
     read: Sequence[str],
     modified: Sequence[str],
@@ -56,7 +57,7 @@ def truncated(
     return framed(
         rules,
         body,
-        messages=len(removed),
+        messages=messages,
         read=read,
         modified=modified,
         budget_tokens=budget_tokens,

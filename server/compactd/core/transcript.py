@@ -118,7 +118,7 @@ def _said(block: Block) -> str:
 
 def _cut(text: str, chars: int) -> str:
     """The first `chars` code points; a grapheme may be parted, a code point never."""
-    return text if len(text) <= chars else f"{text[:chars]}… [{len(text) - chars:,} more characters]"
+    return text if len(text) <= chars else f"{text[:chars]}… [characters left out: {len(text) - chars:,}]"
 
 
 def _defused(paragraph: str) -> str:

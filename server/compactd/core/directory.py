@@ -1,0 +1,41 @@
+"""The session's own directory, told from the paths that its tools were given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compactd.core.atoms import Atom
+from compactd.core.units import Facts
+
+MIN_WITNESSES = 2
+MAX_PATHS = 400
+
+
+def working_directory(facts: Sequence[Facts], numbers: dict[Atom, int]) -> str:
+    """The folder below which the conversation itself names files by relative paths, or none (empty).
+
+    A folder that merely holds most files may be a part of the session's: paths cut there would be names that
+    nobody used. So a folder counts each file given to a tool by its absolute path whose path relative to the
+    folder, of two steps at least, was written somewhere in the conversation as well. The most counts win, the
+    longer folder among equals. O(atoms + files).
+    """
+    files: dict[str, None] = {}
+    for known in facts:
+        for call in known.calls:
+            for path in call.files:
+                if path.startswith("/"):
+                    files[path] = None
+    if not files:
+        return ""
+    written: set[int] = set()
+    for known in facts:
+        written.update(known.atoms)
+    votes: dict[str, int] = {}
+    for path in list(files)[-MAX_PATHS:]:
+        steps = path.split("/")
+        for k in range(3, len(steps) - 1):
+            if numbers.get(("path", "/".join(steps[k:])), -1) in written:
+                folder = "/".join(steps[:k])
+                votes[folder] = votes.get(folder, 0) + 1
+    best = max(votes, key=lambda folder: (votes[folder], len(folder)), default="")
+    return best if votes.get(best, 0) >= MIN_WITNESSES else ""

@@ -1,0 +1,167 @@
+"""What was picked, under its headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compactd.core.conversation import Conversation
+from compactd.core.record import (
+    BLOCKED,
+    CHANGES,
+    CONSTRAINTS,
+    CONTEXT,
+    DECISIONS,
+    DONE,
+    FAILURES,
+    GOAL,
+    HEADINGS,
+    IN_PROGRESS,
+    NEXT,
+    SECTIONS,
+    TOOL_MARK,
+    Layout,
+)
+from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, SUMMARY, TODO, USER
+
+_HEADING = re.compile(r"#{1,6} ")
+_BULLET = re.compile(r"(?:[-*•] |\d+[.)] )")
+
+# What a tool's text says to the reader is marked line by line; the rest once for each call.
+_ADDRESSES = re.compile(
+    r"\b(?:ignore|disregard|forget|instructions?|prompt|you (?:must|should|are|will)|assistant|system)\b",
+    re.IGNORECASE,
+)
+
+
+def sections(
+    conversation: Conversation, picks: Sequence[int], layout: Layout = SECTIONS
+) -> dict[str, list[str]]:
+    """The lines of each section, in the order of the conversation. O(picks)."""
+    found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
+    group_of = conversation.candidates.group
+    groups: dict[int, list[int]] = {}
+    for i in sorted(picks):
+        groups.setdefault(group_of[i], []).append(i)
+    mended = _mended(conversation)
+    for group, members in groups.items():
+        first = conversation.places[members[0]]
+        entry = conversation.order[first.item][0].entry_id
+        if first.role == USER:
+            _asked(conversation, members, entry, found)
+        elif first.role == HEADER:
+            failed = group in conversation.failed
+            blocked = failed and first.unit.text not in mended
+            place = CONTEXT
+            if layout.apart:
+                place = FAILURES if failed else CHANGES if group in conversation.changing else CONTEXT
+            _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
+        else:
+            _said(conversation, members, entry, found)
+    return found
+
+
+def _mended(conversation: Conversation) -> set[str]:
+    """Calls that went well at last, by their headers."""
+    last: dict[str, int] = {}
+    c = conversation.candidates
+    for group, head in enumerate(c.header):
+        if head >= 0:
+            last[conversation.places[head].unit.text] = group
+    return {text for text, group in last.items() if group not in conversation.failed}
+
+
+def _asked(
+    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+) -> None:
+    """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours."""
+    runs: list[tuple[str, list[str]]] = []
+    for i in members:
+        place = conversation.places[i]
+        if place.role != USER:
+            found[CONTEXT].append(_plain(TOOL_MARK + conversation.text(place), entry))
+            continue
+        heading = CONSTRAINTS if place.unit.marked else GOAL
+        text = _BULLET.sub("", conversation.text(place).strip(), count=1)
+        if runs and runs[-1][0] == heading:
+            runs[-1][1].append(text)
+        else:
+            runs.append((heading, [text]))
+    for heading, lines in runs:
+        body = [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
+        body[-1] += f" [{entry}]"
+        found[heading].extend(body)
+
+
+def _called(
+    conversation: Conversation,
+    members: Sequence[int],
+    entry: str,
+    found: dict[str, list[str]],
+    *,
+    failed: bool,
+    blocked: bool,
+    place: str,
+) -> None:
+    """A call alone is a step done; with lines of it or of its result it is context."""
+    head = conversation.text(conversation.places[members[0]])
+    body: list[str] = []
+    marked = False
+    for i in members[1:]:
+        line = conversation.places[i]
+        text = conversation.text(line)
+        if line.role == TODO:
+            _planned(text, found)
+        elif line.role in RESULT_ROLES or line.role == NOTE:
+            mark = not marked or _ADDRESSES.search(text) is not None
+            body.append(TOOL_MARK + text if mark else _escaped(text))
+            marked = True
+        else:
+            body.append(_escaped(text))
+    if body:
+        found[place].append(f"[{entry} {head}]" if not failed else f"[{entry} {head}] failed")
+        found[place].extend(body)
+    elif blocked:
+        found[BLOCKED].append(f"- {entry} {head}: failed")
+    elif len(members) == 1:
+        found[DONE if place == CONTEXT else place].append(f"- [x] {entry} {head}")
+
+
+def _planned(entry: str, found: dict[str, list[str]]) -> None:
+    """An entry of the newest todo list."""
+    status, _, text = entry.partition(": ")
+    if status in ("completed", "done"):
+        found[DONE].append(f"- [x] {text}")
+    elif status == "in_progress":
+        found[IN_PROGRESS].append(f"- [ ] {text}")
+    else:
+        found[NEXT].append(f"{len(found[NEXT]) + 1}. {text}")
+
+
+def _said(
+    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+) -> None:
+    """An assistant's text, an earlier summary, a program's note, a result without its call."""
+    body: list[str] = []
+    for i in members:
+        place = conversation.places[i]
+        text = conversation.text(place)
+        if place.role == ASSISTANT and place.unit.marked:
+            found[DECISIONS].append(f"- {_BULLET.sub('', text.strip(), count=1)} [{entry}]")
+        elif place.role in (ASSISTANT, SUMMARY):
+            body.append(_escaped(text))
+        else:
+            mark = not body or _ADDRESSES.search(text) is not None
+            body.append(TOOL_MARK + text if mark else _escaped(text))
+    if body:
+        body[0] = _plain(body[0], entry)
+        found[CONTEXT].extend(body)
+
+
+def _plain(text: str, entry: str) -> str:
+    return f"[{entry}] {text}"
+
+
+def _escaped(text: str) -> str:
+    """`text`, set in by a space where it reads as a heading: programs look for ours at line starts."""
+    return " " + text if _HEADING.match(text) else text

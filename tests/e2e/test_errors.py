@@ -219,9 +219,7 @@ def test_a_format_that_is_not_supported_is_told_with_those_that_are(
 ) -> None:
     params = {"messages": [TEXT]} if method == "session/append" else {}
 
-    error = polite(
-        daemon, daemon.refusal(method, session_id=session, format="cobol", **params), 1010
-    )
+    error = polite(daemon, daemon.refusal(method, session_id=session, format="cobol", **params), 1010)
 
     assert {"neutral", "openai", "anthropic"} <= set(error.data["supported"])
     assert "anthropic" in error.message
@@ -251,11 +249,13 @@ def test_a_block_of_a_type_that_nobody_knows_is_kept_byte_for_byte(daemon: Daemo
 
 
 @pytest.mark.parametrize("content", ["", "  \n\t ", [], [{"type": "text", "text": ""}]])
-def test_a_message_without_anything_in_it_is_kept_and_sent_to_no_model(
-    daemon: Daemon, content: Any
-) -> None:
+def test_a_message_without_anything_in_it_is_kept_and_sent_to_no_model(daemon: Daemon, content: Any) -> None:
     context, _ = context_of(
-        daemon, user(5), {"role": "assistant", "content": content}, user(6, 1), {"role": "user", "content": content}
+        daemon,
+        user(5),
+        {"role": "assistant", "content": content},
+        user(6, 1),
+        {"role": "user", "content": content},
     )
 
     assert [message["entry_id"] for message in context["messages"]] == ["e1", "e3"]
@@ -344,9 +344,7 @@ def test_within_one_call_the_same_holds(daemon: Daemon, session: str) -> None:
     same = daemon.call(
         "session/append", session_id=session, messages=[user(5, id="x"), user(5, id="x"), user(5, 1)]
     )
-    error = daemon.refusal(
-        "session/append", session_id=session, messages=[user(5, id="y"), user(6, id="y")]
-    )
+    error = daemon.refusal("session/append", session_id=session, messages=[user(5, id="y"), user(6, id="y")])
 
     assert same["entry_ids"] == ["e3", "e3", "e4"]
     assert same["duplicates"] == ["x"]

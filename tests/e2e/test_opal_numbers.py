@@ -44,7 +44,9 @@ def example(daemon: Daemon, profile: str = "opal", window: int = 200_000) -> tup
 
 
 @BOTH
-def test_three_turns_are_billed_49000_tokens_while_the_context_holds_19000(daemon: Daemon, profile: str) -> None:
+def test_three_turns_are_billed_49000_tokens_while_the_context_holds_19000(
+    daemon: Daemon, profile: str
+) -> None:
     _, usage = example(daemon, profile)
 
     assert usage["total_tokens"] == 49_000

@@ -47,9 +47,7 @@ def listening_client() -> LanguageClient:
 
 async def test_pytest_lsps_client_runs_a_session_from_initialize_to_exit(tmp_path: Path) -> None:
     client = listening_client()
-    await client.start_io(
-        sys.executable, "-m", "compactd", "serve", env=environment(tmp_path / "home")
-    )
+    await client.start_io(sys.executable, "-m", "compactd", "serve", env=environment(tmp_path / "home"))
 
     made = await client.initialize_session(
         types.InitializeParams(capabilities=types.ClientCapabilities(), process_id=None)

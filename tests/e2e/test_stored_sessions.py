@@ -238,7 +238,20 @@ def test_a_deleted_session_is_gone_with_its_files(spawn: Spawn, home: Path, is_o
     assert started(daemon, "gone")["resumed"] is False
 
 
-ODD_IDS = ["../x", "/etc/passwd", "..", ".", "a/b", "a\\b", "CON", "con.", "x" * 256, "ünïcode 一", "%2e%2e", " "]
+ODD_IDS = [
+    "../x",
+    "/etc/passwd",
+    "..",
+    ".",
+    "a/b",
+    "a\\b",
+    "CON",
+    "con.",
+    "x" * 256,
+    "ünïcode 一",
+    "%2e%2e",
+    " ",
+]
 
 
 def test_odd_ids_are_sessions_like_any_other_and_touch_nothing_outside_their_folder(
@@ -355,9 +368,9 @@ def test_a_reader_sees_compactions_and_undos_of_the_owner(two: tuple[Daemon, Dae
         owner.call(method, session_id="s", **params)
         context = owner.call("session/context", session_id="s")
         at = before
-        while (got := reader.event("usage_update", "s", after=at)).value["params"]["usage"]["epoch"] != context[
+        while (got := reader.event("usage_update", "s", after=at)).value["params"]["usage"][
             "epoch"
-        ]:
+        ] != context["epoch"]:
             at = got.at
         assert reader.call("session/context", session_id="s") == context
 

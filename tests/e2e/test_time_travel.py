@@ -15,9 +15,7 @@ KEEP = 600
 
 
 def started(daemon: Daemon, messages: list[Message], window: int = 100_000) -> str:
-    session = str(
-        daemon.call("session/start", compaction={"context_window": window, **CHARS4})["session_id"]
-    )
+    session = str(daemon.call("session/start", compaction={"context_window": window, **CHARS4})["session_id"])
     daemon.call("session/append", session_id=session, messages=messages)
     return session
 
@@ -231,7 +229,11 @@ def test_search_finds_what_was_compacted_whatever_its_case(daemon: Daemon) -> No
 
 def test_search_looks_into_tool_calls_and_results(daemon: Daemon) -> None:
     call = {"type": "tool_call", "call_id": "t", "name": "grep", "arguments": {"pattern": "needle_in_call"}}
-    result = {"type": "tool_result", "call_id": "t", "content": [{"type": "text", "text": "needle_in_result"}]}
+    result = {
+        "type": "tool_result",
+        "call_id": "t",
+        "content": [{"type": "text", "text": "needle_in_result"}],
+    }
     session = started(
         daemon,
         [user(5), {"role": "assistant", "content": [call]}, {"role": "tool", "content": [result]}],

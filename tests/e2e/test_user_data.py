@@ -31,14 +31,13 @@ def message_with(arguments: bytes, result: bytes) -> bytes:
     return (
         b'[{"role":"user","content":"go"},'
         b'{"role":"assistant","content":[{"type":"tool_call","call_id":"t","name":"run","arguments":%s}]},'
-        b'{"role":"tool","content":[{"type":"tool_result","call_id":"t","content":%s}]}]' % (arguments, result)
+        b'{"role":"tool","content":[{"type":"tool_result","call_id":"t","content":%s}]}]'
+        % (arguments, result)
     )
 
 
 def started(daemon: Daemon) -> str:
-    return str(
-        daemon.call("session/start", compaction={"context_window": 100_000, **CHARS4})["session_id"]
-    )
+    return str(daemon.call("session/start", compaction={"context_window": 100_000, **CHARS4})["session_id"])
 
 
 def body_of(daemon: Daemon, method: str, session: str, **params: object) -> bytes:
@@ -84,9 +83,7 @@ def test_a_whole_message_with_its_own_fields_comes_back_as_it_was(daemon: Daemon
     )
     session = started(daemon)
 
-    daemon.call_raw(
-        "session/append", b'{"session_id":"%s","messages":[%s]}' % (session.encode(), message)
-    )
+    daemon.call_raw("session/append", b'{"session_id":"%s","messages":[%s]}' % (session.encode(), message))
 
     assert message in body_of(daemon, "session/history", session)
 

@@ -183,9 +183,7 @@ def test_a_second_change_of_the_view_is_refused_as_busy(long: Daemon) -> None:
 def test_another_session_is_compacted_meanwhile(long: Daemon) -> None:
     running = Compacting(long)
 
-    messages = [
-        {"role": role, "content": "word " * 300} for _ in range(6) for role in ("user", "assistant")
-    ]
+    messages = [{"role": role, "content": "word " * 300} for _ in range(6) for role in ("user", "assistant")]
     long.call("session/append", session_id="short", messages=messages)
     other = long.ask("session/compact", session_id="short", keep_recent=500)
 

@@ -38,7 +38,9 @@ def started(daemon: Daemon, profile: str) -> str:
 
 
 @PROFILES
-def test_870_of_1000_tokens_are_due_and_nothing_is_compacted_by_appending(daemon: Daemon, profile: str) -> None:
+def test_870_of_1000_tokens_are_due_and_nothing_is_compacted_by_appending(
+    daemon: Daemon, profile: str
+) -> None:
     session = started(daemon, profile)
 
     appended = daemon.call("session/append", session_id=session, messages=MESSAGES)

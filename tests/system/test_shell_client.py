@@ -1,0 +1,25 @@
+"""Twenty lines of shell and jq are a client."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from e2e.client import environment
+
+pytestmark = pytest.mark.system
+
+SCRIPT = Path(__file__).parent / "session.sh"
+
+
+def test_a_shell_script_runs_a_session(tmp_path: Path) -> None:
+    env = environment(tmp_path / "home", {"COMPACTD": f"{sys.executable} -m compactd serve"})
+
+    done = subprocess.run(["sh", str(SCRIPT)], env=env, capture_output=True, timeout=60, text=True)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["over", "true", "user", "true", "refused", "ended well"]
+    assert "cannot fit" in done.stderr, "an undo that would not fit is refused"

@@ -1,0 +1,80 @@
+"""Measures, prints one table, and writes the figures as JSON where asked.
+
+python -m benchmarks [--json FILE] [start wire append open compact]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+
+import msgspec
+
+from benchmarks import compacting, opening, sessions, transport
+from benchmarks.figures import Row, as_json, machine, show
+from benchmarks.peers import environment
+
+PARTS = ("start", "wire", "append", "open", "compact")
+
+STORED_TOKENS = 1_100_000
+
+HOW = (
+    "Medians, the peers taken in turns in the same run. Processes start with warm bytecode "
+    "(PYTHONDONTWRITEBYTECODE is unset, the first start of each is not counted). bare = benchmarks/bare_loop.py "
+    "(asyncio + msgspec, nothing checked), pygls = stock pygls 2.1 with start_io, msgspec = its own decode of the "
+    "same journal into structs."
+)
+
+
+def measured(parts: Sequence[str], folder: Path) -> tuple[list[Row], list[str]]:
+    """The rows of these parts, and what else there is to say."""
+    env = environment(folder, folder / "home")
+    rows: list[Row] = []
+    notes = [HOW]
+    if "start" in parts:
+        rows += transport.starts(env)
+    if "wire" in parts:
+        rows += transport.round_trips(env)
+    if "append" in parts:
+        rows += sessions.appends(env)
+    if "open" in parts or "compact" in parts:
+        stored = opening.store_long(env, STORED_TOKENS)
+        if "open" in parts:
+            rows += sessions.turns(env, opening.SESSION, stored)
+            rows += opening.openings(env, stored)
+    if "compact" in parts:
+        more, told = compacting.compactions(env, folder)
+        rows += more
+        notes += told
+    return rows, notes
+
+
+def main() -> int:
+    """Runs what the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="How fast compactd is.")
+    parser.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)}; default: all"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"there is no part {', '.join(sorted(unknown))}")
+    on = machine()
+    began = perf_counter()
+    gc.disable()
+    with tempfile.TemporaryDirectory(prefix="compactd-benchmarks-") as folder:
+        rows, notes = measured(options.parts or PARTS, Path(folder))
+    notes.append(f"measured in {perf_counter() - began:.0f} s")
+    show(rows, notes, on)
+    if options.json is not None:
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(rows, notes, on))) + b"\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""A million tokens compacted without a model: how long it takes, and what everybody else feels of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from time import perf_counter, sleep
+
+import msgspec
+from msgspec import Struct
+
+from benchmarks.conversation import kilobytes
+from benchmarks.figures import Row, Target, median
+from benchmarks.opening import SESSION
+from benchmarks.peers import BARE, COMPACTD, HERE, Peer, PeerFailed, result_of
+from benchmarks.sessions import append_until, start
+
+TOKENS = 1_000_000
+KEEP = 20_000
+MODELS = ("openai/gpt-4o", "anthropic/claude-sonnet-4-5")
+RUNS = 2
+
+PAUSE_S = 0.002
+"""Between two questions during a compaction."""
+
+COMPACT: dict[str, object] = {"session_id": "long", "strategy": "extract", "keep_recent": KEEP}
+
+Times = dict[str, list[float]]
+
+
+class Stall(Struct, frozen=True):
+    """The loop stood still."""
+
+    at: float
+    stall_ms: float
+    waited_ms: float
+    kind: str
+    where: list[str]
+
+    @property
+    def own_ms(self) -> float:
+        """Without what its thread waited for a core."""
+        return max(0.0, self.stall_ms - self.waited_ms)
+
+
+class _Result(Struct):
+    compacted: bool
+    reason: str | None = None
+
+
+def compactions(env: Mapping[str, str], folder: Path) -> tuple[list[Row], list[str]]:
+    """For an exact counter and an estimating one; then from a file. Rows, and where the loop was held."""
+    rows: list[Row] = []
+    notes: list[str] = []
+    for model in MODELS:
+        name = model.rpartition("/")[2]
+        took = [_alone(env, model) for _ in range(RUNS)]
+        times, stalls = _felt(env, model, folder)
+        took_watched = times.pop("compaction")[0]
+        rows.append(
+            Row(
+                what=f"compact {TOKENS / 1e6:.1f}M tokens by extract, {name}",
+                value=median(took),
+                unit="s",
+                beside={"with questions meanwhile": took_watched},
+                target=Target(most=1.2),
+            )
+        )
+        rows += [
+            _felt_row(what, values, times["the bare loop's ping"])
+            for what, values in times.items()
+            if "bare" not in what
+        ]
+        rows.append(
+            Row(
+                what="  meanwhile: longest stall of the loop",
+                value=max((stall.own_ms for stall in stalls), default=0.0),
+                unit="ms",
+                beside={"with waits for a core": max((stall.stall_ms for stall in stalls), default=0.0)},
+                target=Target(most=10),
+            )
+        )
+        notes += [_told(name, stall) for stall in sorted(stalls, key=lambda stall: -stall.own_ms)[:3]]
+    rows.append(
+        Row(
+            what="compact 1.1M tokens by extract, opened from its file",
+            value=_cold(env),
+            unit="s",
+            target=Target(most=4),
+        )
+    )
+    return rows, notes
+
+
+def _felt_row(what: str, values: list[float], machine: list[float]) -> Row:
+    return Row(
+        what=f"  meanwhile: {what}, slowest of {len(values)}",
+        value=max(values),
+        unit="ms",
+        beside={"p50": median(values), "bare loop's slowest ping": max(machine)},
+        target=Target(most=20),
+    )
+
+
+def _told(name: str, stall: Stall) -> str:
+    where = " < ".join(stall.where[:6]) or "?"
+    return f"stall {stall.own_ms:.1f} ms ({name}, {stall.kind or 'machine'}): {where}"
+
+
+def _alone(env: Mapping[str, str], model: str) -> float:
+    """Seconds of a compaction of what was appended in the same process, with nothing beside it."""
+    with Peer(COMPACTD, env) as peer:
+        _begin(peer, model)
+        began = perf_counter()
+        _check(peer.call("session/compact", COMPACT))
+        took = perf_counter() - began
+        peer.call("session/delete", {"session_id": "long"})
+        peer.end()
+    return took
+
+
+def _cold(env: Mapping[str, str]) -> float:
+    """The same of a session that was only just opened."""
+    with Peer(COMPACTD, env) as peer:
+        start(peer, SESSION)
+        began = perf_counter()
+        _check(peer.call("session/compact", {**COMPACT, "session_id": SESSION}))
+        return perf_counter() - began
+
+
+def _felt(env: Mapping[str, str], model: str, folder: Path) -> tuple[Times, list[Stall]]:
+    """Milliseconds of questions during a compaction, and the stalls of the loop meanwhile."""
+    file = folder / "stalls.json"
+    command = (sys.executable, "-P", str(HERE / "watched_daemon.py"), str(file))
+    texts = kilobytes()
+    times: Times = {}
+    with Peer(command, env) as peer, Peer(BARE, env) as bare:
+        _begin(peer, model)
+        start(peer, "other", model=model)
+        bare.ping()
+        peer.call("agent/state", {"session_id": "long"})
+        peer.events.clear()
+        began = perf_counter()
+        asked = peer.ask("session/compact", COMPACT)
+        while not any(message.id == asked for message in peer.events):
+            for what, take in (
+                ("its own agent/state", lambda: peer.timed("agent/state", {"session_id": "long"})),
+                ("ping", peer.ping),
+                ("append to another session", lambda: peer.timed("session/append", _append(next(texts)))),
+                ("the bare loop's ping", bare.ping),
+            ):
+                times.setdefault(what, []).append(1000 * take())
+                sleep(PAUSE_S)
+        ended = perf_counter()
+        _check(result_of(next(message for message in peer.events if message.id == asked)))
+        times["compaction"] = [ended - began]
+        for name in ("long", "other"):
+            peer.call("session/delete", {"session_id": name})
+        peer.end()
+    stalls = msgspec.json.decode(file.read_bytes(), type=list[Stall])
+    return times, [stall for stall in stalls if began <= stall.at <= ended + 0.05]
+
+
+def _begin(peer: Peer, model: str) -> None:
+    start(peer, "long", model=model)
+    append_until(peer, "long", TOKENS)
+
+
+def _append(text: str) -> dict[str, object]:
+    return {"session_id": "other", "messages": [{"role": "user", "content": text}]}
+
+
+def _check(result: msgspec.Raw) -> None:
+    done = msgspec.json.decode(result, type=_Result)
+    if not done.compacted:
+        raise PeerFailed(f"nothing was compacted: {done.reason}")

@@ -35,7 +35,7 @@ lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/pyright
+	@$(BIN)/pyright --pythonpath $(BIN)/python
 	@$(BIN)/lint-imports
 
 bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode

@@ -17,21 +17,28 @@ class World(Protocol):
 
     def now(self) -> float:
         """Unix seconds."""
+        ...
 
     def emit(self, session_id: str, seq: int, event: Event) -> None:
         """Tells the client."""
+        ...
 
     def notice(self, text: str) -> None:
         """Shows a line to the person, where the client can."""
+        ...
 
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` gives back, from another thread."""
+        ...
 
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
         """The settings from outside the session, highest first."""
+        ...
 
     def auto_is_off(self) -> bool:
         """True where the environment forbids automatic compaction."""
+        ...
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
         """What is known of a model; none where the session names none."""
+        ...

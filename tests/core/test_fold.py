@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
 from compactd.core.entries import (
     Appended,
     Branched,
@@ -19,9 +23,6 @@ from compactd.core.entries import (
 from compactd.core.fold import Fold, fold
 from compactd.formats.neutral import decode_message
 from compactd.messages import CompactionResult, Usage
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Raw
 
 
 def said(number: int, text: str = "x" * 40, role: str = "user", parent: int | None = None) -> Appended:
@@ -109,9 +110,7 @@ def test_a_prune_shows_stubs_and_keeps_the_original() -> None:
         {"role": "tool", "content": [{"type": "tool_result", "call_id": "t1", "content": "y" * 400}]}
     )
     tool = Appended(id="e2", at=0, tokens=(100, "chars4"), message=Raw(result))
-    state = linear(
-        said(1), tool, Pruned(id="e3", at=5.0, epoch=2, stubs=(Stub("e2", ((0, "[gone]"),), 2),))
-    )
+    state = linear(said(1), tool, Pruned(id="e3", at=5.0, epoch=2, stubs=(Stub("e2", ((0, "[gone]"),), 2),)))
 
     shown = state.view().items[1]
     assert (shown.kind, shown.tokens, shown.message.content[0].content) == ("stub", 2, "[gone]")
@@ -130,9 +129,7 @@ def test_a_branch_leaves_the_other_one_out_and_deletes_nothing() -> None:
 
 def test_a_report_is_the_base_and_what_follows_it_trails() -> None:
     state = linear(said(1), said(2, role="assistant"))
-    state.apply(
-        UsageReported(at=0, usage=Usage(input_tokens=500, output_tokens=30), epoch=1, entry_id="e2")
-    )
+    state.apply(UsageReported(at=0, usage=Usage(input_tokens=500, output_tokens=30), epoch=1, entry_id="e2"))
     state.apply(said(3, parent=2))
 
     assert (state.base, state.trailing, state.size) == (500, 40, 540)

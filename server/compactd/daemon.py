@@ -7,7 +7,7 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, time
 from typing import TYPE_CHECKING, TypeVar
@@ -206,11 +206,11 @@ class Daemon:
         client = () if self._client_layer is None else (self._client_layer,)
         return (*client, environment, *workspace, *user_layers)
 
-    def auto_is_off(self) -> bool:
-        """True where the environment forbids automatic compaction."""
-        from compactd.settings import auto_is_off
+    def switch(self, names: Sequence[str]) -> str | None:
+        """The first of these switches that is on in the environment."""
+        from compactd.settings import switch
 
-        return auto_is_off(self._environ)
+        return switch(self._environ, names)
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
         """What is known of a model."""

@@ -118,10 +118,12 @@ class Session:
             if layer in self.fold.given
         )
         self.resolved = merge((*given, *self.world.layers(self.working_dir)))
-        if self.world.auto_is_off():
-            off = msgspec.structs.replace(self.resolved.settings, enabled=False)
-            sources = {**self.resolved.sources, "enabled": "COMPACTD_DISABLE_AUTOCOMPACT"}
-            self.resolved = Resolved(settings=off, sources=sources)
+        rules = self.resolved.settings.rules
+        for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
+            by = self.world.switch(switches)
+            if by is not None:
+                off = msgspec.structs.replace(self.resolved.settings, **{name: False})
+                self.resolved = Resolved(settings=off, sources={**self.resolved.sources, name: by})
         model = self.fold.model
         self.lookup = self.world.lookup(model.model, model.base_url)
         self.window = window_of(self.fold, self.lookup)

@@ -7,7 +7,7 @@ environment, the workspace's `.compactd.toml`, the user's `config.toml`, the pro
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -34,7 +34,7 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]
     """The layer of `COMPACTD_…` variables, and a warning for each value that cannot be read.
 
     `COMPACTD_KEEP_RECENT_TOKENS=20000` sets `keep_recent_tokens`; lists are parted by commas.
-    `COMPACTD_DISABLE_AUTOCOMPACT` is no setting but a switch above all layers: see `auto_is_off`.
+    `COMPACTD_DISABLE_AUTOCOMPACT` is no setting but a switch above all layers: see `switch`.
     """
     given: dict[str, object] = {}
     warnings: list[str] = []
@@ -57,9 +57,9 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]
     return ("environment", msgspec.convert(given, GivenSettings, strict=False)), tuple(warnings)
 
 
-def auto_is_off(environ: Mapping[str, str]) -> bool:
-    """True where the environment forbids automatic compaction, above every layer."""
-    return is_on(environ.get("COMPACTD_DISABLE_AUTOCOMPACT"))
+def switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
+    """The first of these switches that is on in the environment."""
+    return next((name for name in names if is_on(environ.get(name))), None)
 
 
 def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:

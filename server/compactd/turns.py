@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
 from compactd.core.asked import CompactRequest
 from compactd.core.intake import New, is_silent_overflow
 from compactd.core.usage import context_size
 from compactd.errors import CannotFit
+from compactd.formats.neutral import decode_message
 from compactd.messages import CompactionResult, OverflowDetected, Trigger
 from compactd.session import Session, Taken
+
+GO_ON = "Continue if you have next steps"
+"""Literal: opencode.md, "Process Flow"."""
 
 
 class Begun(Struct, frozen=True, kw_only=True):
@@ -72,7 +77,18 @@ async def _compact_if_due(session: Session) -> CompactionResult | None:
             tokens_after=session.fold.estimated,
         )
     session.silent_overflow = False
+    if result.compacted and session.resolved.settings.auto_continue:
+        await _go_on(session)
     return result
+
+
+async def _go_on(session: Session) -> None:
+    """Tells the agent to go on after an automatic compaction (opencode.md, "Process Flow", 9)."""
+    raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
+    message = decode_message(raw)
+    taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+    session.tell_usage()
+    await session.durable(taken.number)
 
 
 def end(session: Session, new: New) -> tuple[Taken, bool]:

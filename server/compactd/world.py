@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from compactd.core.registry import Lookup
@@ -35,8 +35,8 @@ class World(Protocol):
         """The settings from outside the session, highest first."""
         ...
 
-    def auto_is_off(self) -> bool:
-        """True where the environment forbids automatic compaction."""
+    def switch(self, names: Sequence[str]) -> str | None:
+        """The first of these switches that is on in the environment."""
         ...
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:

@@ -141,6 +141,8 @@ OPENCODE = replace(
         splits=False,
         unknown=UnknownWindow(window=None, after_rejection=DEFAULT_WINDOW),
         prompt="opencode",
+        auto_off=(*DEFAULT_RULES.auto_off, "OPENCODE_DISABLE_AUTOCOMPACT"),
+        prune_off=("OPENCODE_DISABLE_PRUNE",),
         chars4="chars4_utf16",
     ),
 )

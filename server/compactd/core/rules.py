@@ -132,6 +132,10 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Last line of it; `{n}` is the number of messages it stands for."""
     chars4: str = "chars4"
     """Name of the counter that `estimator: chars4` means."""
+    auto_off: tuple[str, ...] = ("COMPACTD_DISABLE_AUTOCOMPACT",)
+    """Switches in the environment that turn automatic compaction off, above every layer."""
+    prune_off: tuple[str, ...] = ()
+    """The same for pruning."""
     sub_agents_compact: bool = True
     """False: a session with a parent skips the threshold check."""
 

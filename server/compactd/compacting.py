@@ -164,7 +164,13 @@ def _inputs(session: Session, request: CompactRequest) -> Inputs:
 
 def _budget(request: CompactRequest) -> str:
     """What tells one request's budget from another's."""
-    asked = (request.trigger, request.keep_recent, request.keep_messages, request.target_tokens)
+    asked = (
+        request.trigger,
+        request.keep_recent,
+        request.keep_messages,
+        request.target_tokens,
+        "force" if request.force else None,
+    )
     return " ".join("-" if part is None else str(part) for part in asked)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compactd.core.clip import CLIP_LEAST, clip, clip_text, text_of_result
@@ -50,6 +50,7 @@ def test_head_and_tail_stay_and_the_mark_says_how_much_is_missing() -> None:
 
 
 @given(text=st.text(min_size=1), copies=st.integers(50, 400), most=st.integers(CLIP_LEAST, 600))
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_a_clipped_text_is_within_its_size_in_any_script(text: str, copies: int, most: int) -> None:
     for counter in COUNTERS:
         whole = text * copies

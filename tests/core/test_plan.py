@@ -280,6 +280,7 @@ def test_a_summary_that_came_with_an_import_is_merged_and_never_walked() -> None
     beyond = plan(inputs_of(view_of((imported, *dialogue("U90 A90 U90 A90"))), request=keep(200)))
 
     assert isinstance(within, NotCompacted)
+    assert within.reason == "nothing to compact: all 2 messages are within the 400 tokens to keep"
     assert isinstance(beyond, Plan)
     assert (beyond.merged, beyond.removed) == ("s1", ("e1", "e2"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -79,6 +79,7 @@ def test_text_cannot_end_the_transcript() -> None:
     parts=st.lists(st.text(max_size=200), max_size=20).map(tuple),
     most=st.integers(1, 60),
 )
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_parts_hold_everything_in_order_and_none_exceeds_its_size(parts: tuple[str, ...], most: int) -> None:
     runs = chunks(parts, most, CHARS4)
 
@@ -88,8 +89,8 @@ def test_parts_hold_everything_in_order_and_none_exceeds_its_size(parts: tuple[s
 
 
 def test_every_profile_has_prompts_that_forbid_going_on() -> None:
-    for settings in PROFILES.values():
-        rules: Rules = settings.rules
+    for profile in PROFILES.values():
+        rules: Rules = profile.rules
         prompts = PROMPTS[rules.prompt]
         for task in (prompts.summary, prompts.update, prompts.prefix):
             assert "Do NOT continue the conversation" in task

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -27,7 +27,10 @@ from dialogue import (
     view_of,
 )
 
-RUNS = settings(deadline=None, max_examples=60)
+QUICK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""No clock decides whether a law holds."""
+
+RUNS = settings(QUICK, max_examples=60)
 """For laws that carry a compaction out."""
 
 SIZES = st.sampled_from([4, 12, 30, 60, 200, 900])
@@ -115,6 +118,7 @@ def whole(inputs: Inputs, view: View) -> int:
 
 
 @given(conversations())
+@QUICK
 def test_no_safe_cut_parts_a_call_from_its_answer(items: tuple[Item, ...]) -> None:
     waiting = open_calls(items)
 
@@ -258,6 +262,7 @@ def test_a_plan_accounts_for_every_message_once(case: tuple[Inputs, tuple[Item, 
 
 
 @given(conversations(), st.integers(0, 300), st.integers(0, 100))
+@QUICK
 def test_a_prune_shortens_and_a_second_one_finds_nothing(
     items: tuple[Item, ...], protect: int, minimum: int
 ) -> None:
@@ -275,6 +280,7 @@ def test_a_prune_shortens_and_a_second_one_finds_nothing(
 
 
 @given(st.integers(0, 400_000), st.integers(1, 400_000), st.sampled_from(sorted(PROFILES)))
+@QUICK
 def test_a_larger_request_is_never_less_due(used: int, window: int, profile: str) -> None:
     order = {"fits": 0, "due": 1, "over": 2}
     given = resolved(profile=profile, context_window=window)

@@ -229,11 +229,10 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
 
 
 def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
-    limit = case.limit
-    if inputs.request.target_tokens is not None:
-        limit = min(limit or inputs.request.target_tokens, inputs.request.target_tokens)
-    items = case.items
-    budget = case.summary_budget(shape, limit, whole=inputs.request.target_tokens is not None)
+    items, target = case.items, inputs.request.target_tokens
+    limits = [limit for limit in (case.limit, target) if limit is not None]
+    limit = min(limits) if limits else None
+    budget = case.summary_budget(shape, limit, whole=target is not None)
     is_summarised = case.is_summarised(shape)
     if is_summarised and budget < case.least:
         return _not(
@@ -246,7 +245,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     strategies = strategies_of(inputs.settings, inputs.request)
     prefix: tuple[EntryId, ...] = ()
     # Without a model, one record of a target's whole rest retains more than two (measured: 0.3 of linked).
-    whole_record = inputs.request.target_tokens is not None and strategies[0] != "summarize"
+    whole_record = target is not None and strategies[0] != "summarize"
     if is_summarised and budget >= case.least + PREFIX_LEAST and not whole_record:
         prefix = _prefix(inputs, case, shape)
     return Plan(

@@ -25,9 +25,9 @@ STORED_TOKENS = 1_100_000
 
 HOW = (
     "Medians, the peers taken in turns in the same run. Processes start with warm bytecode "
-    "(PYTHONDONTWRITEBYTECODE is unset, the first start of each is not counted). bare = benchmarks/bare_loop.py "
-    "(asyncio + msgspec, nothing checked), pygls = stock pygls 2.1 with start_io, msgspec = its own decode of the "
-    "same journal into structs."
+    "(PYTHONDONTWRITEBYTECODE is unset, the first start of each is not counted). "
+    "bare: benchmarks/bare_loop.py, asyncio + msgspec, nothing checked. pygls: stock pygls 2.1, start_io. "
+    "msgspec: its own decode of the same journal into structs."
 )
 
 
@@ -36,6 +36,7 @@ def measured(parts: Sequence[str], folder: Path) -> tuple[list[Row], list[str]]:
     env = environment(folder, folder / "home")
     rows: list[Row] = []
     notes = [HOW]
+    transport.warm(env)
     if "start" in parts:
         rows += transport.starts(env)
     if "wire" in parts:
@@ -70,9 +71,9 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="compactd-benchmarks-") as folder:
         rows, notes = measured(options.parts or PARTS, Path(folder))
     notes.append(f"measured in {perf_counter() - began:.0f} s")
-    show(rows, notes, on)
     if options.json is not None:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(rows, notes, on))) + b"\n")
+    show(rows, notes, on)
     return 0
 
 

@@ -26,7 +26,7 @@ _WISHES = (
 )
 _THOUGHTS = (
     "Let me read {path} to see how {name} works before I change anything.",
-    "The problem is in {name}: it walks the whole list. I decided to keep an index instead, because {path} is read often.",
+    "The problem is in {name}: it walks the whole list. I decided to keep an index, because {path} is long.",
     "{name} is used in two places, so I will look at {path} next.",
     "That is the root cause: {path} hands {name} the old value. I'll fix that rather than the caller.",
 )

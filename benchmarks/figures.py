@@ -85,7 +85,7 @@ def show(rows: Sequence[Row], notes: Sequence[str], on: Mapping[str, str | int |
     """Prints the table."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=132)
+        console = Console(highlight=False, width=170)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("medians", "compactd", "beside", "ratio", "target", ""):
         table.add_column(
@@ -97,14 +97,12 @@ def show(rows: Sequence[Row], notes: Sequence[str], on: Mapping[str, str | int |
     console.print()
     for note in notes:
         console.print(note, soft_wrap=True)
-    console.print(
-        f"{on['cores']} cores ({on['cpu']}), {on['system']}, Python {on['python']}, load {on['load_1_min']} at the start",
-        soft_wrap=True,
-    )
+    line = f"{on['cores']} cores ({on['cpu']}), {on['system']}, Python {on['python']}"
+    console.print(f"{line}, load {on['load_1_min']} at the start", soft_wrap=True)
 
 
 def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
-    beside = " · ".join(f"{name} {_number(value, row.unit)}" for name, value in row.beside.items())
+    beside = " · ".join(f"{name} {_number(value)}" for name, value in row.beside.items())
     ratio = "" if row.ratio is None else f"{row.ratio:.2f} ×"
     wanted = []
     if row.target.most is not None:
@@ -115,11 +113,9 @@ def _cells(row: Row) -> tuple[str, str, str, str, str, str]:
     return row.what, _number(row.value, row.unit), beside, ratio, ", ".join(wanted), mark
 
 
-def _number(value: float, unit: str) -> str:
-    if unit == "/s":
-        return f"{value:,.0f} /s"
+def _number(value: float, unit: str = "") -> str:
     digits = 0 if value >= 1000 else 1 if value >= 10 else 2 if value >= 1 else 3
-    return f"{value:,.{digits}f} {unit}"
+    return f"{value:,.{digits}f} {unit}".rstrip()
 
 
 def as_json(

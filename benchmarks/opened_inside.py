@@ -14,11 +14,12 @@ import sys
 from time import perf_counter
 
 import msgspec
+from msgspec import Raw, Struct
+
 from compactd.daemon import GC_THRESHOLDS, Daemon
 from compactd.following import decode_entries
 from compactd.session import Session
 from compactd.store.folder import FolderStore
-from msgspec import Raw, Struct
 
 
 class Block(Struct):

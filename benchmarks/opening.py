@@ -14,6 +14,7 @@ from benchmarks.sessions import append_until, start
 
 SESSION = "stored"
 RUNS = 9
+STARTS = 5
 
 
 def store_long(env: Mapping[str, str], tokens: int) -> int:
@@ -37,7 +38,7 @@ def openings(env: Mapping[str, str], tokens: int) -> list[Row]:
     steps = msgspec.json.decode(done.stdout, type=list[dict[str, float]])
     ms = {name: 1000 * median([run[name] for run in steps]) for name in steps[0]}
     fresh, again = [], []
-    for _ in range(RUNS):
+    for _ in range(STARTS):
         with Peer(COMPACTD, env) as peer:
             peer.ping()
             fresh.append(1000 * peer.timed("session/start", {"session_id": SESSION}))

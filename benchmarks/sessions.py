@@ -1,4 +1,4 @@
-"""What an agent's loop asks at every step, and whether it costs more in a long session than in a short one."""
+"""What an agent's loop asks at every step, and whether a long session makes it dearer."""
 
 from __future__ import annotations
 

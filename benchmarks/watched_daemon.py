@@ -31,7 +31,6 @@ class Watch:
 
     def __init__(self) -> None:
         self.stalls: list[dict[str, object]] = []
-        self._loop = asyncio.AbstractEventLoop()
         self._due = self._beat_at = self._collecting_at = perf_counter()
         self._waited = 0.0
         self._seen: tuple[str, list[str]] = ("", [])
@@ -40,7 +39,6 @@ class Watch:
 
     def begin(self, loop: asyncio.AbstractEventLoop) -> None:
         """Beats in `loop`, which this thread is about to run, and never stops."""
-        self._loop = loop
         gc.callbacks.append(self._collected)
         threading.Thread(target=self._look, name="watch", daemon=True).start()
         self._due = perf_counter() + BEAT_S
@@ -55,12 +53,13 @@ class Watch:
             self._stalled(now, now - self._due, kind, where, self._waited - before)
         self._seen = ("", [])
         self._due = perf_counter() + BEAT_S
-        self._loop.call_later(BEAT_S, self._beat)
+        asyncio.get_running_loop().call_later(BEAT_S, self._beat)
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
         now = perf_counter()
         if phase == "stop" and now - self._collecting_at > STALL_S:
-            self._stalled(now, now - self._collecting_at, f"garbage {info['generation']}", [], 0.0)
+            where = _stack(sys._getframe(1))
+            self._stalled(now, now - self._collecting_at, f"garbage {info['generation']}", where, 0.0)
         self._collecting_at = now
 
     def _stalled(self, at: float, stall_s: float, kind: str, where: list[str], waited_s: float) -> None:
@@ -132,6 +131,7 @@ def main(file: Path) -> int:
     """As `compactd serve`, watched; its exit code."""
     fds = take_stdio()
     import msgspec
+
     from compactd.daemon import serve
 
     watch = Watch()

@@ -10,6 +10,7 @@ from time import monotonic
 
 import msgspec
 
+from compactd.collector import without_collector
 from compactd.core.asked import CompactRequest, Fixed, Inputs
 from compactd.core.compaction import Draft, NoModel, Shortened, Work
 from compactd.core.compaction import compact as flow
@@ -242,14 +243,15 @@ def _work(
 
 def _drive(work: Work, made: Plan) -> Outcome:
     """Runs the flow to its end. There is no model to ask yet: whoever asks is told so."""
-    steps = flow(work, made)
-    try:
-        asks = next(steps)
-        while True:
-            asks = steps.send(tuple(NoModel() for _ in asks))
-    except StopIteration as end:
-        outcome: Outcome = end.value
-        return outcome
+    with without_collector():
+        steps = flow(work, made)
+        try:
+            asks = next(steps)
+            while True:
+                asks = steps.send(tuple(NoModel() for _ in asks))
+        except StopIteration as end:
+            outcome: Outcome = end.value
+            return outcome
 
 
 async def _committed(

@@ -113,6 +113,7 @@ class Daemon:
             from compactd.rpc.handlers import Handlers
 
             self._handlers = Handlers(self)
+            asyncio.get_running_loop().run_in_executor(self._workers, _load_engine)
         handle = self._handlers.by_method[method.name]
         line = None
         if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
@@ -248,6 +249,11 @@ class Daemon:
             if self._sessions is not None:
                 await self._sessions.close_all()
                 await self._sessions.store.close()
+
+
+def _load_engine() -> None:
+    """Imports what compactions need beside the loop, before one has to wait for it."""
+    import compactd.compacting  # noqa: F401
 
 
 async def _nothing() -> None:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.collector import without_collector
 from compactd.core.entries import Opened
 from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
@@ -180,7 +181,11 @@ class Sessions:
                 return Session(self.world, session_id, None, decode_entries(records)), follower
             return Session(self.world, session_id, journal, decode_entries(records)), None
 
-        session, follower = await self.world.in_worker(read)
+        def read_calmly() -> tuple[Session, Follower | None]:
+            with without_collector():
+                return read()
+
+        session, follower = await self.world.in_worker(read_calmly)
         if follower is not None:
             self._followings[session_id] = Following(session, follower)
         return session

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from e2e.client import Daemon
+from e2e.talk import CHARS4, assistant, user
 
 Spawn = Callable[..., Daemon]
 
@@ -49,3 +50,11 @@ def daemon(_shared: Callable[[], Daemon]) -> Daemon:
     """A daemon that a module's tests share, each with sessions of its own: starting one takes longer than
     most tests do."""
     return _shared()
+
+
+@pytest.fixture
+def session(daemon: Daemon) -> str:
+    """A session with two messages, the second with the id `m2`."""
+    name = str(daemon.call("session/start", compaction=CHARS4)["session_id"])
+    daemon.call("session/append", session_id=name, messages=[user(5), assistant(5, id="m2")])
+    return name

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from e2e.client import Daemon
@@ -20,11 +22,10 @@ def session(daemon: Daemon) -> str:
     return str(name)
 
 
-def end(daemon: Daemon, session: str, prompt: int, **more: object) -> dict:
+def end(daemon: Daemon, session: str, prompt: int, **more: object) -> dict[str, Any]:
     answer = daemon.call(
         "turn/end", session_id=session, messages=[assistant(10)], usage=report(prompt, 10), **more
     )
-    assert isinstance(answer, dict)
     return dict(answer["token_usage"])
 
 

@@ -201,7 +201,9 @@ def test_a_second_compactions_summary_stands_for_everything_before_it(daemon: Da
         ({"compaction_id": "c1", "entry_ids": ["e1"]}, "$.entry_ids"),
     ],
 )
-def test_expanding_what_is_not_there_names_the_field(daemon: Daemon, params: dict, path: str) -> None:
+def test_expanding_what_is_not_there_names_the_field(
+    daemon: Daemon, params: dict[str, Any], path: str
+) -> None:
     session = started(daemon, turns(6, 200))
     compact(daemon, session)
 
@@ -252,7 +254,8 @@ def test_the_history_can_be_read_in_pages_from_any_entry(daemon: Daemon) -> None
     compact(daemon, session)
     whole = daemon.call("session/history", session_id=session)
 
-    pages, params = [], {}
+    pages: list[list[dict[str, Any]]] = []
+    params: dict[str, str] = {}
     while True:
         page = daemon.call("session/history", session_id=session, limit=5, **params)
         pages.append(page["entries"])

@@ -34,7 +34,7 @@ def seen(daemon: Daemon, session: str) -> Seen:
 
 
 def _without_id(body: bytes) -> bytes:
-    head, result, rest = body.partition(b'"result":')
+    _, result, rest = body.partition(b'"result":')
     assert result, body[:500]
     return rest
 

@@ -11,6 +11,7 @@ from compactd.core.atoms import atoms
 from compactd.core.cover import Candidates
 from compactd.core.entries import EntryId, Item, is_summary
 from compactd.core.lexicon import ATOM, KINDS, Lexicon
+from compactd.core.pieces import release
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import (
     ARGUMENT,
@@ -131,6 +132,16 @@ class Conversation:
             request=next((i for i, (item, _) in enumerate(order) if item is request), None),
             size=lexicon.size,
         )
+
+    def release(self) -> None:
+        """Lets go of the candidates, piece by piece: nothing can be picked any more."""
+        c = self.candidates
+        for numbers in (c.price, c.worth, c.opening):
+            release(numbers)
+        for indices in (c.group, c.part, c.header):
+            release(indices)
+        release(c.features)
+        release(self.places)
 
     def leave_out(self, directory: str, *, told: bool) -> None:
         """Quote lines without `directory` before their paths: where the client told it, always; where it was

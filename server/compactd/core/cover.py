@@ -10,6 +10,8 @@ import heapq
 
 from msgspec import Struct
 
+from compactd.core.pieces import release
+
 NEIGHBOUR_GAIN = 0.2
 """A unit beside a quoted one is worth this much more: neighbours read as a text."""
 
@@ -108,4 +110,7 @@ def cover(candidates: Candidates, weights: list[float], budget: float) -> list[i
                 v = value(j)
                 if v > 0:
                     heapq.heappush(heap, (-v, j))
+    release(heap)
+    for group in members.values():
+        release(group)
     return picks

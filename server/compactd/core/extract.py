@@ -17,6 +17,7 @@ from compactd.core.cover import cover
 from compactd.core.directory import working_directory
 from compactd.core.entries import EntryId, Item
 from compactd.core.fileops import FileLedger, ledger_of
+from compactd.core.pieces import release
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
@@ -87,6 +88,8 @@ def extract(
     conversation.leave_out(directory, told=bool(working_dir))
     done = _fill(conversation, weights, ledger, budget_tokens, count, lead, layout)
     cache.trim()
+    release(weights)
+    conversation.release()
     return done
 
 
@@ -118,7 +121,9 @@ def _fill(
     wanted = room * (1 + OVERSHOOT) / _tokens_a_unit_token(conversation, count) + 20
     picks: Sequence[int] = ()
     while room:
-        more = cover(conversation.candidates, weights.copy(), wanted)
+        trial = weights.copy()
+        more = cover(conversation.candidates, trial, wanted)
+        release(trial)
         low, high = 0, len(more)
         while low < high:
             middle = (low + high + 1) // 2

@@ -14,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, WORD
+from compactd.core.pieces import filled, largest
 from compactd.core.roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.units import Part
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
@@ -89,14 +90,14 @@ class Statistics:
     def __init__(self, scene: Scene) -> None:
         size = scene.size
         self.scene = scene
-        self.last = [-1] * size
-        self.last_agent = [-1] * size
-        self.messages = [0] * size
-        self.results = [0] * size
-        self.units = [0] * size
-        self.flags = [0] * size
-        self.edit = [-1] * size
-        self.touch = [-1] * size
+        self.last = filled(-1, size)
+        self.last_agent = filled(-1, size)
+        self.messages = filled(0, size)
+        self.results = filled(0, size)
+        self.units = filled(0, size)
+        self.flags = filled(0, size)
+        self.edit = filled(-1, size)
+        self.touch = filled(-1, size)
         edits: dict[str, int] = {}
         touches: dict[str, int] = {}
         for told in scene.told:
@@ -236,7 +237,7 @@ class Chances:
         by_edit = [*(beta[9] * freshness(age) for age in ages), beta[9] * never]
         by_touch = [*(beta[20] * freshness(age) for age in ages), beta[20] * never]
         by_flags = [_flag_sum(flags, beta) for flags in range(256)]
-        logs = [math.log(n) for n in range(1, 2 + max(max(s.units), len(ages)))]
+        logs = [math.log(n) for n in range(1, 2 + max(largest(s.units), len(ages)))]
         exp = math.exp
         last, flags_of, units = s.last, s.flags, s.units
         messages, results, agents, edits, touches = s.messages, s.results, s.last_agent, s.edit, s.touch

@@ -5,6 +5,6 @@
 set -eu
 if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
 cd "$(dirname "$0")"
-lock=node_modules/.package-lock.json
-if [ -f "$lock" ] && [ "$lock" -nt package-lock.json ]; then exit 0; fi
-exec npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
+if cmp -s package-lock.json node_modules/.installed; then exit 0; fi
+npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
+cp package-lock.json node_modules/.installed

@@ -1,0 +1,38 @@
+"""Work on very long lists piece by piece.
+
+A compaction computes in a thread beside the loop that answers every other session. One call into C on a
+million elements holds the interpreter for 5 to 30 ms (measured 2026-11); between calls of Python functions it
+can be handed over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PIECE = 4096
+
+
+def filled(value: T, size: int) -> list[T]:
+    """A list of `size` times `value`. A call of its own, so that several in a row do not add up."""
+    return [value] * size
+
+
+def largest(values: Sequence[int]) -> int:
+    """The largest of `values`, 0 where there is none."""
+    most = 0
+    for start in range(0, len(values), PIECE):
+        most = max(most, max(values[start : start + PIECE]))
+    return most
+
+
+def release(values: list[T]) -> None:
+    """Empties a list whose elements nobody else holds: freeing them all at once would take as long."""
+    while values:
+        _drop(values)
+
+
+def _drop(values: list[T]) -> None:
+    del values[-PIECE:]

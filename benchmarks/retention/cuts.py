@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+SHARES = (0.5, 0.75)
 MIN_STRETCH, MIN_PAST, MIN_FUTURE = 20_000, 12_000, 3_000
 CHARS_A_TOKEN = 3.6
 
@@ -76,6 +77,24 @@ def commonplace(probe, files: list[Path]) -> set:
     return {a for a, groups in where.items() if len(groups) >= 3}
 
 
+def stretches(starts: list[int], end: int) -> list[tuple[int, int]]:
+    """The parts of a session between recorded compactions."""
+    return list(itertools.pairwise([0, *starts, end]))
+
+
+def cut_at(messages: list[dict], size: list[float], low: int, high: int, share: float) -> int:
+    """Where `share` of a stretch's tokens lie before, moved forward past tool results."""
+    wanted, so_far, at = share * sum(size[low:high]), 0.0, low
+    for at in range(low, high):
+        so_far += size[at]
+        if so_far >= wanted:
+            break
+    at += 1
+    while at < high and messages[at]["role"] == "tool":
+        at += 1
+    return at
+
+
 def cuts_of(probe, file: Path) -> list[Cut]:
     """The cuts of one session: at 50 % and 75 % of every stretch between recorded compactions."""
     head, messages = probe.load(str(file))
@@ -84,21 +103,12 @@ def cuts_of(probe, file: Path) -> list[Cut]:
     cwd = working_dir(messages)
     size = [len(probe.render(m)) / CHARS_A_TOKEN for m in messages]
     starts = [i for i, m in enumerate(messages) if m.get("kind") == "compaction_summary"]
-    bounds = [0, *starts, len(messages)]
     cuts = []
-    for low, high in itertools.pairwise(bounds):
-        total = sum(size[low:high])
-        if total < MIN_STRETCH:
+    for low, high in stretches(starts, len(messages)):
+        if sum(size[low:high]) < MIN_STRETCH:
             continue
-        for share in (0.5, 0.75):
-            so_far, at = 0.0, low
-            for at in range(low, high):
-                so_far += size[at]
-                if so_far >= share * total:
-                    break
-            at += 1
-            while at < high and messages[at]["role"] == "tool":
-                at += 1
+        for share in SHARES:
+            at = cut_at(messages, size, low, high, share)
             if high - at < 6 or sum(size[low:at]) < MIN_PAST or sum(size[at:high]) < MIN_FUTURE:
                 continue
             past, future = messages[low:at], messages[at:high]

@@ -21,7 +21,8 @@ def _serve(options: list[str]) -> int:
     # Before anything else is imported: whatever prints from here on, prints to stderr.
     from compactd.rpc.stdio import take_stdio
 
-    limit = _limit(options)
+    # What editors' clients add of their own; `initialize` tells the same.
+    limit = _limit([o for o in options if o != "--stdio" and not o.startswith("--clientProcessId=")])
     if limit == 0:
         sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")
         return 2

@@ -114,3 +114,18 @@ def test_tokens_are_counted_exactly_where_the_models_own_tokenizer_is_here(spawn
     assert (exact["tokens"], exact["exact"]) == (2, True)
     assert guessed["exact"] is False
     assert guessed["tokens"] > 0
+
+
+def test_what_editors_add_to_the_command_line_is_taken(home: Path) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"daemon/ping"}\n'
+
+    for options in (["--stdio"], ["--stdio", "--clientProcessId=1"], ["serve", "--stdio"]):
+        done = subprocess.run(
+            [*SERVE[:-1], *options],
+            input=line,
+            capture_output=True,
+            env=environment(home),
+            timeout=30,
+            check=False,
+        )
+        assert (done.returncode, json.loads(done.stdout)) == (0, {"jsonrpc": "2.0", "id": 1, "result": {}})

@@ -6,5 +6,5 @@ set -eu
 if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
 cd "$(dirname "$0")"
 if cmp -s package-lock.json node_modules/.installed; then exit 0; fi
-npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --loglevel=error
+npm ci --prefer-offline --no-audit --no-fund --ignore-scripts --no-update-notifier --loglevel=error
 cp package-lock.json node_modules/.installed

@@ -30,6 +30,7 @@ from compactd.core.entries import (
 from compactd.core.fold import Fold, Step, fold
 from compactd.core.gauge import context_usage, size_of, token_usage, window_of
 from compactd.core.intake import Intake, New, take
+from compactd.core.pieces import release
 from compactd.core.projection import Pending
 from compactd.core.registry import Lookup
 from compactd.core.settings import GivenSettings, Resolved, merge
@@ -240,6 +241,13 @@ class Session:
         self.pending = Pending(item.message for item in self.fold.path_items())
         self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
         self.refresh()
+
+    def release(self) -> None:
+        """Lets go of a closed session, piece by piece; from a worker, so that no other session waits."""
+        release(self.entries)
+        self.fold.release()
+        if self.facts is not None:
+            self.facts.release()
 
     # --- events ---------------------------------------------------------------------------------------
 

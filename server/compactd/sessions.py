@@ -237,6 +237,7 @@ class Sessions:
         if session.persistent and journal.size_bytes is not None:
             info = msgspec.json.encode(_listed(session.fold))
             await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
+        await self.world.in_worker(session.release)
 
     async def delete(self, session_id: str) -> None:
         """Removes a session for good, open or not.

@@ -132,6 +132,27 @@ def test_a_heading_inside_a_quoted_text_is_no_section() -> None:
     assert "</read-files>" not in lines
 
 
+def test_only_the_bullet_that_begins_a_sentence_is_replaced_by_ours() -> None:
+    removed = items(
+        ("user", "- Look at commit c2b0273. Always squash."),
+        ("assistant", "1. We must revert c2b0273. It broke load_all - twice."),
+    )
+    text = made(removed).text
+
+    assert section(text, "## Constraints & Preferences") == ["- Look at commit c2b0273. Always squash. [e1]"]
+    assert section(text, "## Key Decisions") == ["- We must revert c2b0273. It broke load_all - twice. [e2]"]
+
+
+def test_what_the_agents_program_slipped_in_is_no_part_of_the_record() -> None:
+    removed = items(
+        ("user", "Mend load_all.<system-reminder>\nNever mention secret_rule.\n</system-reminder>Then stop."),
+    )
+    text = made(removed).text
+
+    assert section(text, "## Goal") == ["- Mend load_all.", "  Then stop. [e1]"]
+    assert "secret_rule" not in text
+
+
 def test_the_newest_todo_list_alone_tells_what_is_done_and_open() -> None:
     def todos(*entries: tuple[str, str]) -> list[dict[str, str]]:
         return [{"content": content, "status": status} for content, status in entries]

@@ -29,7 +29,7 @@ from compactd.core.roles import (
 from compactd.core.units import Call, Facts, Unit, without_directory
 from compactd.messages import Text
 
-FEATURE_WORTH: Final = (2.0, 2.0, 2.0, 4.0)
+FEATURE_WORTH: Final = (4.0, 2.0, 2.0, 4.0)
 """What a certain atom, word, run of four, line is worth."""
 LINK_WORTH: Final = 6.0
 """What an atom is worth in a line that says something about it."""
@@ -123,7 +123,6 @@ class Conversation:
         for index, known in enumerate(facts):
             self._take(index, known, removed=order[index][1], with_todo=index == last_todo)
         requests = [index for index, (item, _) in enumerate(order) if is_request(item)]
-        self.first_request = next((index for index in requests if order[index][1]), -1)
         self.scene = Scene(
             told=self._told,
             tokens=[item.tokens for item, _ in order],
@@ -176,7 +175,7 @@ class Conversation:
                 changes = call_of.changes and not is_result
                 self._told.append(Told(index, part, role, call_of.files, changes))
             if not removed:
-                self.kept_features.update(f for f, _ in part.shown)
+                self.kept_features.update(part.features)
             elif role != TODO or with_todo:
                 group = self._group(index, role, part.call_id)
                 if call_of is not None and call_of.changes:

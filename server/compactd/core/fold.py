@@ -34,6 +34,7 @@ from compactd.core.entries import (
     summary_message,
     with_stub,
 )
+from compactd.core.pieces import clear, release
 from compactd.core.titles import title_of
 from compactd.core.usage import context_size
 from compactd.messages import Message
@@ -242,6 +243,13 @@ class Fold:
             case Opened():
                 self.opened = entry
 
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: the session is closed."""
+        release(self.items)
+        release(self.timeline)
+        self._view = None
+        clear(self.originals)
+
     def recount(self, estimator: str, count: Callable[[Message], int]) -> None:
         """Counts again what another estimator than `estimator` counted: after a change of model or settings.
 
@@ -257,28 +265,29 @@ class Fold:
             self._rebuild()
 
     def _append(self, entry: Appended, message: Message) -> None:
+        entry_id, tokens, meta = entry.id, entry.tokens[0], message.meta
         item = Item(
-            entry_id=entry.id,
+            entry_id=entry_id,
             message=message,
-            tokens=entry.tokens[0],
+            tokens=tokens,
             source=entry.message,
             read=entry.read,
             modified=entry.modified,
         )
-        self.originals[entry.id] = item
-        self.times[entry.id] = entry.at
-        self.estimators[entry.id] = entry.tokens[1]
+        self.originals[entry_id] = item
+        self.times[entry_id] = entry.at
+        self.estimators[entry_id] = entry.tokens[1]
         self.timeline.append(entry)
         if entry.client_id is not None:
-            self.clients[entry.client_id] = entry.id
-        self._grow(entry.id, entry.parent)
-        if message.meta is not None and message.meta.pinned:
-            self.pinned.add(entry.id)
+            self.clients[entry.client_id] = entry_id
+        self._grow(entry_id, entry.parent)
+        if meta is not None and meta.pinned:
+            self.pinned.add(entry_id)
         if self._first_title is None:
             self._first_title = title_of(message)
         self.items.append(item)
-        self.items_tokens += item.tokens
-        self.trailing += item.tokens
+        self.items_tokens += tokens
+        self.trailing += tokens
         self._view = None
 
     def _grow(self, entry_id: EntryId, parent: EntryId | None) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.atoms import COMMON_WORDS, Atom, atoms_of_chunk, signs_of_chunk, words_of_chunk
+from compactd.core.pieces import clear
 
 ATOM: Final = 0
 WORD: Final = 1
@@ -76,6 +77,15 @@ class Lexicon:
         self.signs: defaultdict[str, int] = defaultdict(count().__next__)
         self._chunks = _Chunks(self)
         self._known: dict[str, Line] = {}
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece."""
+        clear(self._known)
+        clear(self._chunks)
+        clear(self.atoms)
+        clear(self.runs)
+        for table in (self.words, self.lines, self.signs):
+            clear(table)
 
     @property
     def size(self) -> int:

@@ -52,7 +52,10 @@ class Pending:
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
         self._open: dict[str, int] = {}
-        for message in messages:
+        known = tuple(messages)
+        # What came before the last message that closes all calls is of no more consequence.
+        start = next((at for at in range(len(known) - 1, -1, -1) if closes_calls(known[at])), 0)
+        for message in known[start:]:
             self.add(message)
 
     @property
@@ -62,14 +65,15 @@ class Pending:
 
     def add(self, message: Message) -> None:
         """Takes in the next message. O(its blocks)."""
+        calls: dict[str, int] = {}
         for block in message.content:
             if isinstance(block, ToolResult):
-                self._answer(block.call_id)
-        if closes_calls(message):
-            self._open = {}
-            for block in message.content:
-                if isinstance(block, ToolCall):
-                    self._open[block.call_id] = self._open.get(block.call_id, 0) + 1
+                if self._open:
+                    self._answer(block.call_id)
+            elif isinstance(block, ToolCall):
+                calls[block.call_id] = calls.get(block.call_id, 0) + 1
+        if (calls or self._open) and closes_calls(message):
+            self._open = calls
 
     def _answer(self, call_id: str) -> None:
         left = self._open.pop(call_id, 0) - 1

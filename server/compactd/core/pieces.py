@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
 
 PIECE = 4096
 
@@ -32,6 +34,13 @@ def release(values: list[T]) -> None:
     """Empties a list whose elements nobody else holds: freeing them all at once would take as long."""
     while values:
         _drop(values)
+
+
+def clear(table: dict[K, V]) -> None:
+    """Empties a dict in the same way."""
+    take = table.popitem
+    while table:
+        take()
 
 
 def _drop(values: list[T]) -> None:

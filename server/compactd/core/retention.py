@@ -50,7 +50,7 @@ def facts(removed: Sequence[Item], *, cache: FactCache | None = None) -> tuple[F
         said: dict[str, None] = {}
         shells.update(call.call_id for call in known.calls if call.role == SHELL)
         for part in known.parts:
-            shown = [feature for feature, _ in part.shown if feature % KINDS == ATOM]
+            shown = [feature for feature in part.features if feature % KINDS == ATOM]
             for feature in shown:
                 if feature not in mine:
                     mine.add(feature)

@@ -58,7 +58,7 @@ def freshness(age: float, limit: float = NEVER_TOKENS) -> float:
     return -math.log(1 + min(age, limit) / 1000)
 
 
-class Told(Struct, array_like=True):
+class Told(Struct, array_like=True, gc=False):
     """A part in its place in the conversation."""
 
     message: int
@@ -118,15 +118,15 @@ class Statistics:
             bits |= IN_EDITED
         if role != READ or newest_edit <= at:
             bits |= ELSEWHERE
-        if at == scene_request(self.scene):
+        if at == self.scene.request:
             bits |= IN_REQUEST
-        for feature, shown in told.part.shown:
+        features = told.part.features
+        for feature, shown in zip(features, told.part.times, strict=True):
             if last[feature] != at:
                 last[feature] = at
                 messages[feature] += 1
             units[feature] += shown
             flags[feature] |= bits
-        features = [feature for feature, _ in told.part.shown]
         if role in AGENT_ROLES:
             last_agent = self.last_agent
             for feature in features:
@@ -148,10 +148,6 @@ class Statistics:
 
 
 _BITS = {HEADER: IN_HEADER, OLD: IN_OLD, COMMAND: IN_COMMAND, SEARCH: IN_SEARCH, READ: IN_READ}
-
-
-def scene_request(scene: Scene) -> int:
-    return -1 if scene.request is None else scene.request
 
 
 class Chances:

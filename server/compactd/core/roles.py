@@ -21,7 +21,6 @@ SEARCH: Final = 10
 RESULT: Final = 11
 SUMMARY: Final = 12
 NOTE: Final = 13
-ROLES: Final = 14
 
 RESULT_ROLES: Final = frozenset((READ, SHELL, SEARCH, RESULT))
 AGENT_ROLES: Final = frozenset((HEADER, COMMAND, ASSISTANT, ARGUMENT, OLD, NEW, TODO))

@@ -25,7 +25,7 @@ from compactd.core.record import (
 from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, SUMMARY, TODO, USER
 
 _HEADING = re.compile(r"#{1,6} ")
-_BULLET = re.compile(r"(?:[-*•] |\d+[.)] )")
+_BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
 # What a tool's text says to the reader is marked line by line; the rest once for each call.
 _ADDRESSES = re.compile(

@@ -17,6 +17,7 @@ from compactd.core.atoms import CONSTRAINT, CUE, ERROR, atoms, plain_path, sente
 from compactd.core.entries import Item, is_summary
 from compactd.core.fileops import FileUse, arguments_of, is_change, paths_in, use_of
 from compactd.core.lexicon import ATOM, KINDS, Lexicon, Line
+from compactd.core.pieces import clear
 from compactd.core.roles import (
     ASSISTANT,
     HEADER,
@@ -70,18 +71,20 @@ class Unit(Struct, frozen=True, array_like=True, gc=False):
     """A piece of a very long line."""
 
 
-class Part(Struct, frozen=True, array_like=True):
+class Part(Struct, frozen=True, array_like=True, gc=False):
     """Neighbouring units of one message that play one role."""
 
     role: int
     units: tuple[Unit, ...]
     call_id: str | None
     """Of the call that this is part, or the result, of."""
-    shown: tuple[tuple[int, int], ...]
-    """(feature, number of units that show it), each feature once."""
+    features: tuple[int, ...]
+    """Each once."""
+    times: tuple[int, ...]
+    """For each of `features`, the number of units that show it."""
 
 
-class Call(Struct, frozen=True, array_like=True):
+class Call(Struct, frozen=True, array_like=True, gc=False):
     """A call as its result needs to know it."""
 
     call_id: str
@@ -92,7 +95,7 @@ class Call(Struct, frozen=True, array_like=True):
     changes: bool
 
 
-class Facts(Struct, frozen=True, array_like=True):
+class Facts(Struct, frozen=True, array_like=True, gc=False):
     """What one message is made of."""
 
     parts: tuple[Part, ...]
@@ -126,10 +129,12 @@ def without_reminders(text: str) -> str:
     kept: list[str] = []
     at = 0
     while (start := text.find(_REMINDER, at)) >= 0:
-        kept.append(text[at:start])
         end = text.find(_REMINDER_END, start)
-        at = end + len(_REMINDER_END) if end >= 0 else start + len(_REMINDER)
-    return text if not kept else "".join((*kept, text[at:]))
+        if end < 0:
+            break
+        kept.append(text[at:start])
+        at = end + len(_REMINDER_END)
+    return text if not kept else "\n".join((*kept, text[at:]))
 
 
 def printable(line: str) -> str:
@@ -147,7 +152,7 @@ def without_directory(line: str, directory: str) -> str:
     return bare if past.issuperset(atoms(bare)) else line
 
 
-def _counted(units: Iterable[Unit]) -> tuple[tuple[int, int], ...]:
+def _part(role: int, units: tuple[Unit, ...], call_id: str | None) -> Part:
     counts: Counter[int] = Counter()
     waiting: list[int] = []
     for unit in units:
@@ -156,7 +161,7 @@ def _counted(units: Iterable[Unit]) -> tuple[tuple[int, int], ...]:
             counts.update(waiting)
             waiting.clear()
     counts.update(waiting)
-    return tuple(counts.items())
+    return Part(role, units, call_id, tuple(counts), tuple(counts.values()))
 
 
 def _pieces(line: str) -> Iterator[str]:
@@ -218,7 +223,7 @@ class Reader:
 
     def part(self, role: int, text: str, call_id: str | None = None, *, prose: bool = False) -> Part:
         units = self.units(without_reminders(text), _MARKS.get(role), prose=prose)
-        return Part(role, tuple(units), call_id, _counted(units))
+        return _part(role, tuple(units), call_id)
 
     def read(self, item: Item) -> Facts:
         """Everything about one message that depends on it alone. O(length)."""
@@ -261,7 +266,7 @@ class Reader:
         if texts:
             number = self.lexicon.atoms
             return frozenset(number[atom] for text in texts for atom in atoms(text))
-        return frozenset(f for part in parts for f, _ in part.shown if f % KINDS == ATOM)
+        return frozenset(f for part in parts for f in part.features if f % KINDS == ATOM)
 
     def _said(self, item: Item, text: str) -> list[Part]:
         message = item.message
@@ -300,7 +305,7 @@ class Reader:
                     texts.append(text)
         header = printable(" ".join(shown)) or block.name
         unit = Unit(header, self.look(header))
-        parts.insert(0, Part(HEADER, (unit,), block.call_id, _counted((unit,))))
+        parts.insert(0, _part(HEADER, (unit,), block.call_id))
         role = result_role(block.name, arguments)
         return Call(block.call_id, role, paths_in(arguments), is_change(arguments)), parts, texts
 
@@ -346,6 +351,11 @@ class FactCache:
         """Drop what is known of one message, whose text changed (a secret was redacted)."""
         for key in [k for k in self._facts if k[0] == entry_id]:
             self._size -= self._facts.pop(key).size
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: the session is closed."""
+        clear(self._facts)
+        self.lexicon.release()
 
     def trim(self) -> None:
         """Forget everything where more is kept than the limit allows."""

@@ -47,13 +47,22 @@ class _Result(Struct, frozen=True, kw_only=True, tag="tool_result"):
     is_error: bool = False
 
 
-_Known = Text | Thinking | Image | Document | ToolCall | _Result | Opaque
+_Inner = Text | Thinking | Image | Document | Opaque
+"""What may stand in any message, and in a tool result."""
+_Known = _Inner | ToolCall | _Result
 
 
-class _Rest(Struct, frozen=True, kw_only=True):
-    """A message without its content. `Raw | None` would refuse an object (msgspec 0.22), hence `NULL`."""
+class _TypedResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
+    # `ToolResult` itself cannot be decoded: `Unknown`, one of its blocks, has no tag of its own.
+    call_id: str
+    content: str | tuple[_Inner, ...] = ""
+    name: str | None = None
+    is_error: bool = False
 
-    role: Role
+
+class _Rest(Struct, frozen=True, kw_only=True, gc=False):
+    """What stands beside role and content. `Raw | None` would refuse an object (msgspec 0.22): `NULL`."""
+
     id: str | None = None
     created_at: float | None = None
     usage: Raw = NULL
@@ -61,14 +70,44 @@ class _Rest(Struct, frozen=True, kw_only=True):
     meta: Meta | None = None
 
 
-class _Wire(_Rest, frozen=True, kw_only=True):
+class _User(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="user"):
+    content: str | tuple[_Inner | _TypedResult, ...]
+
+
+class _Assistant(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="assistant"):
+    content: str | tuple[_Inner | ToolCall, ...]
+
+
+class _Tool(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="tool"):
+    # Opaque is refused later: a struct with no other beside it may come without its `type` (msgspec 0.22).
+    content: tuple[_TypedResult | Opaque, ...]
+
+
+class _System(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="system"):
+    content: str | tuple[_Inner, ...]
+
+
+class _RoleAndRest(_Rest, frozen=True, kw_only=True):
+    role: Role
+
+
+class _Wire(_RoleAndRest, frozen=True, kw_only=True):
     content: str | tuple[_Known, ...]
 
 
+_Typed = _User | _Assistant | _Tool | _System
+_ROLE_OF: dict[type[_Typed], Role] = {
+    _User: "user",
+    _Assistant: "assistant",
+    _Tool: "tool",
+    _System: "system",
+}
+
+_decode_typed = msgspec.json.Decoder(_Typed).decode
 _decode_wire = msgspec.json.Decoder(_Wire).decode
-_decode_rest = msgspec.json.Decoder(_Rest).decode
+_decode_rest = msgspec.json.Decoder(_RoleAndRest).decode
 _decode_known = msgspec.json.Decoder(_Known).decode
-_decode_inner = msgspec.json.Decoder(tuple[Text | Thinking | Image | Document | Opaque, ...]).decode
+_decode_inner = msgspec.json.Decoder(tuple[_Inner, ...]).decode
 _encode = msgspec.json.Encoder().encode
 
 _TAGS = frozenset(("text", "thinking", "image", "document", "tool_call", "tool_result", "opaque"))
@@ -98,10 +137,20 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
 
     Raises `InvalidParams` (`data.path` names the field) for a wrong role, a missing content, a tool call
     outside an assistant message, a tool result outside a tool or user message, anything else in a tool
-    message; `LimitExceeded` for nesting beyond the decoder's depth. Cost: one pass; a second one where a
-    block is unknown or a field null.
+    message; `LimitExceeded` for nesting beyond the decoder's depth. Cost: one pass; more where a
+    block is unknown, a field null or a tool result neither text nor blocks.
     """
-    _check_utf8(raw, path)
+    # msgspec skips over what stays Raw, and over unknown fields, without looking at their encoding (0.22).
+    try:
+        str(raw, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidParams(f"not valid UTF-8 at byte {error.start}", path) from None
+    try:
+        typed = _of_typed(_decode_typed(raw))
+    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
+        typed = None
+    if typed is not None:
+        return typed
     try:
         message = _of_wire(_decode_wire(raw), path)
     except msgspec.ValidationError:
@@ -112,21 +161,51 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
     return message
 
 
-def _check_utf8(raw: bytes | Raw, path: str) -> None:
-    # msgspec skips over what stays Raw, and over unknown fields, without looking at their encoding (0.22).
-    data = bytes(raw)
-    if data.isascii():
-        return
-    try:
-        data.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidParams(f"not valid UTF-8 at byte {error.start}", path) from None
+def _of_typed(wire: _Typed) -> Message | None:
+    """The message, unless something in it is for `_of_wire` or `_of_parts` to read or refuse.
+
+    The time to open a stored session is spent here: the decoder sees to it that each role holds only its
+    own blocks, and what can be kept as it was decoded is.
+    """
+    usage = None if wire.usage is NULL else wire.usage
+    if usage is not None and first_byte(usage) != b"{":
+        return None
+    content: tuple[Block, ...]
+    if isinstance(wire, _Tool):
+        content = tuple([_given_back(block) for block in wire.content if isinstance(block, _TypedResult)])
+        if len(content) != len(wire.content):
+            return None
+    elif isinstance(wire.content, str):
+        content = (Text(text=wire.content),)
+    elif isinstance(wire, _User):
+        content = tuple(
+            [_given_back(block) if isinstance(block, _TypedResult) else block for block in wire.content]
+        )
+    else:
+        content = wire.content
+        for block in content:
+            if isinstance(block, ToolCall) and block.arguments == NULL:
+                return None
+    return Message(
+        role=_ROLE_OF[type(wire)],
+        content=content,
+        id=wire.id,
+        created_at=wire.created_at,
+        usage=usage,
+        stop_reason=wire.stop_reason,
+        meta=wire.meta,
+    )
+
+
+def _given_back(wire: _TypedResult) -> ToolResult:
+    return ToolResult(call_id=wire.call_id, content=wire.content, name=wire.name, is_error=wire.is_error)
 
 
 def _of_wire(wire: _Wire, path: str) -> Message:
+    """Reads what `_of_typed` leaves: tool results of other JSON, a null for arguments."""
     content: tuple[Block, ...]
     if isinstance(wire.content, str):
-        content = _of_string(wire.role, wire.content, path)
+        content = _of_string(wire.role, wire.content, f"{path}.content")
     else:
         content = tuple(
             _of_known(block, f"{path}.content[{index}]") for index, block in enumerate(wire.content)
@@ -145,12 +224,12 @@ def _of_known(block: _Known, path: str) -> Block:
 def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
     if role == "tool":
         raise InvalidParams(
-            "a tool message holds tool_result blocks, each with its call_id, not a string", f"{path}.content"
+            "a tool message holds tool_result blocks, each with its call_id, not a string", path
         )
     return (Text(text=text),)
 
 
-def _whole(rest: _Rest, content: tuple[Block, ...], path: str) -> Message:
+def _whole(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
     usage = None if rest.usage == NULL else rest.usage
     if usage is not None and first_byte(usage) != b"{":
         raise InvalidParams("usage is an object", f"{path}.usage")
@@ -177,7 +256,7 @@ def _of_parts(raw: bytes | Raw, path: str) -> Message:
     return _whole(rest, _content(rest.role, content, f"{path}.content"), path)
 
 
-def _rest(given: dict[str, Raw], path: str) -> _Rest:
+def _rest(given: dict[str, Raw], path: str) -> _RoleAndRest:
     if bytes(given.get("role", NULL)) not in _ROLES:
         raise InvalidParams("role is one of user, assistant, tool, system", f"{path}.role")
     return decoded(_decode_rest, _encode(given), path)

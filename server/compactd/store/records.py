@@ -95,23 +95,21 @@ def scan(data: bytes, first_seq: int = 0) -> Scan:
     view = memoryview(data)
     records: list[memoryview] = []
     pos, size = 0, len(data)
-    find, starts, crc32 = data.find, data.startswith, zlib.crc32
-    stop = -1
+    find, starts, crc32, add = data.find, data.startswith, zlib.crc32, records.append
+    seq, stop = first_seq, -1
     while pos < size:
-        stop = find(b"\n", pos)
+        stop = find(0x0A, pos)
         end = size if stop < 0 else stop
-        head = b'{"seq":%d,' % (first_seq + len(records))
         tail = end - _TAIL_BYTES
+        is_plain = starts(b'{"seq":%d,"type":' % seq, pos, tail)
         if (
-            tail < pos + len(head)
-            or not starts(head, pos)
-            or data[tail:end] != b',"crc":"%08x"}' % crc32(view[pos:tail])
+            not (is_plain or starts(b'{"seq":%d,' % seq, pos, tail))
+            or not starts(b',"crc":"%08x"}' % crc32(view[pos:tail]), tail, end)
             or (stop < 0 and not _is_json(view[pos:end]))  # see _is_json: only the last can be cut off
         ):
             return _scan_rest(data, pos, first_seq, records)
-        has_newlines = starts(_NEWLINES, pos + len(head))
-        records.append(_with_newlines(data[pos:end]) if has_newlines else view[pos:end])
-        pos = end + 1
+        add(view[pos:end] if is_plain else _with_newlines(data[pos:end]))
+        pos, seq = end + 1, seq + 1
     needs_newline = bool(records) and stop < 0
     return Scan(
         records=tuple(records), end=size if needs_newline else pos, needs_newline=needs_newline, damage=None

@@ -3,6 +3,8 @@
 What people and agent say is written below. What the tools give back is real: every file read, search, edit
 and test run happens on the copy, with a bug put in first. `python -m examples.record` records it again;
 where the code has moved on and a scene no longer fits, it says which.
+
+Longer than other files: one session, scene after scene, to be read from top to bottom.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Plans carried out: what a summariser is asked, which answers count, what is journalled."""
+"""Plans carried out: what a summariser is asked, which answers count, what is journalled.
+
+Longer than other files: the flow has one path a strategy and failure, and all share their scripts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Plans: what goes, what stays, what is pinned, split, shortened; and why nothing is done."""
+"""Plans: what goes, what stays, what is pinned, split, shortened; and why nothing is done.
+
+Longer than other files: every row of the rules for a plan has its test here, in their order.
+"""
 
 from __future__ import annotations
 

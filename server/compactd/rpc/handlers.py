@@ -1,8 +1,8 @@
 """One function a method: from params to a result, between the wire and the inside.
 
 A handler that changes a session applies the change at once, in the order in which requests came, and
-gives back an awaitable that ends when the disk has it. What has to wait its turn (messages too large to
-count on the loop) stands in the session's line, and so does all that comes after it.
+gives back an awaitable that ends when the disk has it. Messages too large to count on the loop stand in the
+session's line, and so does all that comes after them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, Struct
 
 from compactd import turns
-from compactd.core.entries import Compacted, View
+from compactd.core.entries import Compacted, Pruned, View
 from compactd.core.fold import Step
 from compactd.core.intake import New
 from compactd.core.projection import project
@@ -301,12 +301,11 @@ class Handlers:
         step, number = done
         await session.durable(number)
         session.tell_usage()
-        is_compaction = isinstance(step, Compacted)
         return wire.UndoResult(
             message_count=len(session.fold.items),
             token_usage=session.token_usage(),
             compaction_id=step.compaction_id if isinstance(step, Compacted) else None,
-            entry_ids=None if is_compaction else tuple(stub.entry_id for stub in step.stubs),
+            entry_ids=tuple(stub.entry_id for stub in step.stubs) if isinstance(step, Pruned) else None,
         )
 
     def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:

@@ -29,7 +29,7 @@ from compactd.core.roles import (
 from compactd.core.units import Call, Facts, Unit, without_directory
 from compactd.messages import Text
 
-FEATURE_WORTH: Final = (4.0, 2.0, 2.0, 4.0)
+FEATURE_WORTH: Final = (3.0, 2.0, 2.0, 4.0)
 """What a certain atom, word, run of four, line is worth."""
 LINK_WORTH: Final = 6.0
 """What an atom is worth in a line that says something about it."""
@@ -41,7 +41,7 @@ ROLE_WORTH: Final = {
     USER: 10.0,
     HEADER: 2.6,
     COMMAND: 2.25,
-    ASSISTANT: 2.0,
+    ASSISTANT: 2.4,
     ARGUMENT: 2.0,
     OLD: 0.75,
     TODO: 3.0,

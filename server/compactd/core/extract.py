@@ -32,7 +32,7 @@ OVERSHOOT: Final = 0.10
 REACH: Final = 1.5
 """Where all of that fits, prices were estimated too high: the greedy runs again, so much further."""
 FILES_SHARE: Final = 0.04
-FILES_TOKENS: Final = 96
+FILES_TOKENS: Final = 64
 """File lists take at most the larger of the two while other material waits, and never more than a quarter."""
 
 

@@ -143,16 +143,20 @@ def _said(
 ) -> None:
     """An assistant's text, an earlier summary, a program's note, a result without its call."""
     body: list[str] = []
+    decided: list[str] = []
     for i in members:
         place = conversation.places[i]
         text = conversation.text(place)
         if place.role == ASSISTANT and place.unit.marked:
-            found[DECISIONS].append(f"- {_BULLET.sub('', text.strip(), count=1)} [{entry}]")
+            decided.append("- " + _BULLET.sub("", text.strip(), count=1))
         elif place.role in (ASSISTANT, SUMMARY):
             body.append(_escaped(text))
         else:
             mark = not body or _ADDRESSES.search(text) is not None
             body.append(TOOL_MARK + text if mark else _escaped(text))
+    if decided:
+        decided[-1] += f" [{entry}]"
+        found[DECISIONS].extend(decided)
     if body:
         body[0] = _plain(body[0], entry)
         found[CONTEXT].extend(body)

@@ -1,7 +1,7 @@
 """One writer a session: a lock on a file beside the journal, freed by the system when its holder dies.
 
 flock(2), never fcntl.lockf: a POSIX lock is dropped as soon as the process closes any descriptor of the
-file (seen on Linux 2026-03, research/stack.md section 5). The lock is on a side file, so that a journal
+file (seen on Linux, 2026-03). The lock is on a side file, so that a journal
 can be replaced by another file under it. A lock file without a holder means nothing.
 """
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import msgspec
 
 from compactd.core.entries import Entry
-from compactd.errors import CompactdError
+from compactd.errors import CompactdError, SessionCorrupt
 from compactd.session import Session
 from compactd.store.base import Follower
 
@@ -19,8 +19,22 @@ _decode = msgspec.json.Decoder(Entry).decode
 
 
 def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
-    """The entries of a journal's records, oldest first. O(records)."""
-    return [_decode(record) for record in records]
+    """The entries of a journal's records, oldest first. O(records).
+
+    Raises `SessionCorrupt` for a record that is whole but of no kind that this version knows.
+    """
+    entries: list[Entry] = []
+    for record in records:
+        try:
+            entries.append(_decode(record))
+        except msgspec.ValidationError as error:
+            raise SessionCorrupt(
+                f"Record {len(entries) + 1} of the session's journal cannot be understood: {error}. "
+                "Nothing was changed; a newer version of compactd may have written it.",
+                line=len(entries) + 1,
+                readable_before=len(entries),
+            ) from None
+    return entries
 
 
 class Following:

@@ -13,13 +13,13 @@ from compactd.collector import without_collector
 from compactd.core.entries import Opened
 from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
-from compactd.errors import SessionLocked, SessionNotFound
+from compactd.errors import CompactdError, SessionLocked, SessionNotFound
 from compactd.following import Following, decode_entries
 from compactd.formats.neutral import decode_message
 from compactd.messages import SessionClosed, Tool
 from compactd.order import InOrder
 from compactd.session import Session
-from compactd.store.base import Durability, Follower, Store, Stored
+from compactd.store.base import Durability, Follower, Journal, Store, Stored
 from compactd.store.memory import MemoryJournal
 from compactd.world import World
 
@@ -173,19 +173,29 @@ class Sessions:
         return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
-        def read() -> tuple[Session, Follower | None]:
+        def read() -> tuple[Journal | None, Follower | None, list[memoryview]]:
             try:
                 journal, records = self.store.open(session_id, durability=want.durability)
             except SessionLocked:
                 follower, records = self.store.read(session_id)
-                return Session(self.world, session_id, None, decode_entries(records)), follower
-            return Session(self.world, session_id, journal, decode_entries(records)), None
+                return None, follower, records
+            return journal, None, records
 
-        def read_calmly() -> tuple[Session, Follower | None]:
+        journal, follower, records = await self.world.in_worker(read)
+
+        def folded() -> Session:
             with without_collector():
-                return read()
+                return Session(self.world, session_id, journal, decode_entries(records))
 
-        session, follower = await self.world.in_worker(read_calmly)
+        try:
+            session = await self.world.in_worker(folded)
+        except BaseException:
+            # Nobody else could open it while we held its lock.
+            if journal is not None:
+                await journal.close()
+            if follower is not None:
+                follower.close()
+            raise
         if follower is not None:
             self._followings[session_id] = Following(session, follower)
         return session
@@ -306,8 +316,11 @@ class Sessions:
             except msgspec.MsgspecError:
                 # Of another version: derived, so it is made anew.
                 pass
-        records = self.store.salvage(session_id)
-        return _listed(fold(decode_entries(records), decode_message))
+        try:
+            return _listed(fold(decode_entries(self.store.salvage(session_id)), decode_message))
+        except CompactdError:
+            # It stands in the list all the same; session/start says what is wrong with it.
+            return Listed(title=None, model=None, message_count=0, compactions=0)
 
 
 def _listed(state: Fold) -> Listed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +279,23 @@ def test_ids_that_differ_in_case_alone_are_different_sessions(daemon: Daemon) ->
     daemon.call("session/append", session_id="Case", messages=turns(1, 5))
 
     assert started(daemon, "case")["resumed"] is False
+
+
+def test_a_record_of_an_unknown_kind_is_told_and_hides_no_other_session(home: Path, spawn: Spawn) -> None:
+    daemon = spawn()
+    for session in ("known", "strange"):
+        started(daemon, session)
+        daemon.call("session/append", session_id=session, messages=[user(10)])
+    daemon.stop()
+    file = next((home / "sessions").glob("strange-*.jsonl"))
+    lines = file.read_bytes().replace(b'"type":"message"', b'"type":"hologram"').splitlines()
+    bodies = [line[: line.rindex(b',"crc"')] for line in lines]
+    file.write_bytes(b"".join(b'%b,"crc":"%08x"}\n' % (body, zlib.crc32(body)) for body in bodies))
+
+    daemon = spawn()
+    listed = {row["session_id"] for row in daemon.call("session/list")["sessions"]}
+    first, second = (daemon.refusal("session/start", session_id="strange") for _ in range(2))
+
+    assert listed == {"known", "strange"}
+    assert (first.code, second.code) == (1003, 1003), "its lock is free again"
+    assert "newer version" in first.message

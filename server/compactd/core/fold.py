@@ -146,12 +146,6 @@ class Fold:
             )
         return self._view
 
-    def on_path(self, entry_id: EntryId) -> bool:
-        """True where the entry is on the current branch."""
-        if not self._has_branches:
-            return entry_id in self._parents
-        return entry_id in self.path
-
     def last_step(self) -> Step | None:
         """The compaction or prune that `undo` would take back."""
         return self.steps[self._in_force[-1]] if self._in_force else None

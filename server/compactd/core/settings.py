@@ -164,11 +164,6 @@ def merge(layers: Sequence[tuple[str, GivenSettings]]) -> Resolved:
     return Resolved(settings=msgspec.structs.replace(profile, **chosen), sources=sources)
 
 
-def default_settings(profile: str = DEFAULT_PROFILE) -> Settings:
-    """A profile's settings, with nothing given."""
-    return PROFILES[profile]
-
-
 def values_of(settings: Settings) -> dict[str, SettingValue]:
     """Each setting by name, in the contract's order."""
     return {name: getattr(settings, name) for name in NAMES}

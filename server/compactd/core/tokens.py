@@ -142,11 +142,6 @@ def block_tokens(block: Block, counter: Counter) -> int:
             return blob_tokens(bytes(raw))
 
 
-def text_tokens(text: str, counter: Counter) -> int:
-    """Tokens of a plain text. O(text)."""
-    return counter.count(text)
-
-
 def system_tokens(system_prompt: str | None, counter: Counter) -> int:
     """Tokens of a system prompt; 0 where there is none. O(text)."""
     return counter.count(system_prompt) if system_prompt else 0

@@ -471,11 +471,3 @@ class InfoResult(Wire, frozen=True, kw_only=True):
     encodings: tuple[str, ...]
     platform: str
     """`tested` on Linux and macOS, else `untested`."""
-
-
-class AgentEvent(Wire, frozen=True, kw_only=True):
-    """Params of the notification `agent/event`; the event's own fields follow."""
-
-    session_id: str
-    seq: int
-    type: str

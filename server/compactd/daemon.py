@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from compactd.catalogue import Catalogue
     from compactd.core.registry import Lookup
     from compactd.core.settings import GivenSettings
-    from compactd.rpc.handlers import Handlers
+    from compactd.rpc.handlers.base import Handler
     from compactd.sessions import Sessions
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Daemon:
         self._connection: Connection | None = None
         self._client_layer: tuple[str, GivenSettings] | None = None
         self._outside: tuple[tuple[str, GivenSettings], ...] | None = None
-        self._handlers: Handlers | None = None
+        self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
         self._catalogue: Catalogue | None = None
 
@@ -110,11 +110,11 @@ class Daemon:
         if method.name == "daemon/ping":
             return NOTHING
         if self._handlers is None:
-            from compactd.rpc.handlers import Handlers
+            from compactd.rpc.handlers import handlers
 
-            self._handlers = Handlers(self)
+            self._handlers = handlers(self)
             asyncio.get_running_loop().run_in_executor(self._workers, _load_engine)
-        handle = self._handlers.by_method[method.name]
+        handle = self._handlers[method.name]
         line = None
         if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
             line = self.sessions.opening(getattr(params, "session_id", ""))

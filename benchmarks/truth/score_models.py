@@ -1,21 +1,43 @@
-"""Scores the registry against labelled lookups: `python benchmarks/truth/score_models.py FILE [--verbose]`.
+"""Scores the registry: `python benchmarks/truth/score_models.py FILE [--part seen|aside|all] [--sources]`.
 
-FILE holds one JSON object a line: `query{model, provider}`, `expect{context, input, output}` or null, `kind`.
-Each answer is one of: ok (the window is equal), near (93 to 100 % of it), under (less), over (more), false (a
-number presented as fact for a model that nobody knows), miss (only the fallback for one that is known).
-`cap` compares what a request may hold: the input limit where there is one, else the window.
-"""
+FILE holds one JSON object a line: `query{model, provider, base_url?}`, `expect{context, input, output}` or
+null, `kind`. `aside.py` says which rows were read while the ladder was written. Each answer is one of: ok
+(the window is equal), near (93 to 100 % of it), under (less), over (more), false (a number presented as more
+than a guess for a model that nobody knows), miss (only the fallback for one that is known). `cap` compares
+what a request may hold: the input limit where there is one, else the window. `--sources` scores the same
+ladder on the rows of one source alone, and a plain look-up of the exact id."""
 
 from __future__ import annotations
 
 import argparse
-import json
-from collections import Counter, defaultdict
+import statistics
+import sys
+import time
+from collections import Counter
 from pathlib import Path
 
-from compactd.catalogue import Catalogue
+sys.path.insert(0, str(Path(__file__).parent))
+
+from aside import Row as Case
+from aside import part, read_rows
+
+from compactd.core.lookup import Lookup
+from compactd.core.model_rows import Row
+from compactd.core.model_weights import OPEN_WEIGHTS
+from compactd.core.registry import Registry
+from compactd.model_files import read_packaged
 
 NEAR = 0.93
+WORDS = ("ok", "near", "under", "over", "miss", "false")
+SOURCES = (
+    ("models.dev",),
+    ("litellm",),
+    ("xinference",),
+    ("tokencost",),
+    ("codex",),
+    ("models.dev", "litellm"),
+    ("models.dev", "litellm", "xinference"),
+)
 
 
 def verdict(expected: int | None, found: int, confidence: str, how: str) -> str:
@@ -31,37 +53,110 @@ def verdict(expected: int | None, found: int, confidence: str, how: str) -> str:
     return "near" if found >= expected * NEAR else "under"
 
 
+def asked(registry: Registry, case: Case) -> Lookup:
+    """The registry's answer to a case."""
+    query = case["query"]
+    return registry.lookup(query["model"], query.get("provider"), query.get("base_url"))
+
+
+def scored(registry: Registry, cases: list[Case]) -> list[str]:
+    """A word for each case."""
+    words = []
+    for case in cases:
+        answer, expect = asked(registry, case), case["expect"]
+        words.append(
+            verdict(expect and expect["context"], answer.context_window, answer.confidence, answer.how)
+        )
+    return words
+
+
+def exact(registry: Registry, cases: list[Case]) -> list[str]:
+    """As `scored`, for a look-up of provider and id as they are written, and nothing else."""
+    known = {(row.provider, row.id): row.context for row in registry.rows()}
+    words = []
+    for case in cases:
+        provider, model = case["query"].get("provider"), case["query"]["model"]
+        if provider is None:
+            provider, _, model = model.partition("/")
+        window, expect = known.get((provider, model)), case["expect"]
+        if window is None:
+            words.append("ok" if expect is None else "miss")
+        else:
+            words.append(verdict(expect and expect["context"], window, "fact", "exact"))
+    return words
+
+
+def is_told_by(row: Row, sources: tuple[str, ...]) -> bool:
+    """Whether `sources` alone would give a row; a native window only where no other list was heard for it."""
+    told = {*row.src}
+    return told <= {*sources} if row.provider == OPEN_WEIGHTS else bool(told & {*sources})
+
+
+def line(name: str, words: list[str]) -> str:
+    """One row of the table."""
+    counts = Counter(words)
+    good = counts["ok"] + counts["near"]
+    share = f"{good / len(words):6.1%}" if words else "  none"
+    return f"{name:34} {len(words):4}  {share}  " + "  ".join(f"{word} {counts[word]}" for word in WORDS)
+
+
+def speed(registry: Registry, cases: list[Case]) -> str:
+    """Times of lookups that no cache answers, after the indexes are made."""
+    took = []
+    for case in cases:
+        begun = time.perf_counter()
+        asked(registry, case)
+        took.append(time.perf_counter() - begun)
+    took.sort()
+    median, slow = statistics.median(took), took[-1 - len(took) // 100]
+    return f"a lookup: median {median * 1e3:.3f} ms, 99th percentile {slow * 1e3:.3f} ms"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("file", type=Path)
+    parser.add_argument("--part", choices=("seen", "aside", "all"), default="all")
+    parser.add_argument("--sources", action="store_true", help="score each source alone, and a plain look-up")
     parser.add_argument("--verbose", action="store_true", help="print every answer that is not ok")
     options = parser.parse_args()
 
-    catalogue = Catalogue()
-    by_kind: dict[str, Counter[str]] = defaultdict(Counter)
-    caps: Counter[str] = Counter()
-    for line in options.file.read_text("utf-8").splitlines():
-        case = json.loads(line)
-        query, expect = case["query"], case["expect"]
-        answer = catalogue.lookup(query["model"], query.get("provider"))
-        found = verdict(expect and expect["context"], answer.context_window, answer.confidence, answer.how)
-        by_kind[case["kind"]][found] += 1
-        if expect is not None:
+    cases = read_rows(options.file)
+    if options.part != "all":
+        cases = part(cases)[options.part == "aside"]
+    rows, warnings = read_packaged()
+    for warning in warnings:
+        print(warning)
+    registry = Registry(rows)
+
+    words = scored(registry, cases)
+    for kind in sorted({case["kind"] for case in cases}):
+        print(line(kind, [word for word, case in zip(words, cases, strict=True) if case["kind"] == kind]))
+    print(line(f"all ({options.part})", words))
+    caps = []
+    for case in cases:
+        if (expect := case["expect"]) is not None:
+            answer = asked(registry, case)
             cap = answer.input_limit or answer.context_window
-            caps[verdict(expect["input"] or expect["context"], cap, answer.confidence, answer.how)] += 1
-        if options.verbose and found != "ok":
-            print(
-                f"{found:5} {query['provider']} | {query['model']}: {answer.context_window}"
-                f" ({answer.confidence}, {answer.how}), expected {expect and expect['context']}"
-            )
-    total: Counter[str] = Counter()
-    for kind, counts in sorted(by_kind.items()):
-        print(
-            f"{kind:10} {sum(counts.values()):4}  " + "  ".join(f"{k} {n}" for k, n in sorted(counts.items()))
-        )
-        total += counts
-    print(f"{'all':10} {sum(total.values()):4}  " + "  ".join(f"{k} {n}" for k, n in sorted(total.items())))
-    print(f"{'cap':10} {sum(caps.values()):4}  " + "  ".join(f"{k} {n}" for k, n in sorted(caps.items())))
+            caps.append(verdict(expect["input"] or expect["context"], cap, answer.confidence, answer.how))
+    print(line("cap", caps))
+    print(speed(registry, cases))
+    if options.verbose:
+        for word, case in zip(words, cases, strict=True):
+            if word != "ok":
+                answer = asked(registry, case)
+                query, expect = case["query"], case["expect"]
+                print(
+                    f"{word:5} {query.get('provider')} | {query['model']}: {answer.context_window}"
+                    f" ({answer.confidence}, {answer.how}), expected {expect and expect['context']}"
+                )
+    if options.sources:
+        everything = registry.rows()
+        for sources in SOURCES:
+            alone = Registry(row for row in everything if is_told_by(row, sources))
+            print(line("only " + " + ".join(sources), scored(alone, cases)))
+        print(line("exact id, all sources", exact(registry, cases)))
+        models_dev = Registry(row for row in everything if "models.dev" in row.src)
+        print(line("exact id, models.dev", exact(models_dev, cases)))
 
 
 if __name__ == "__main__":

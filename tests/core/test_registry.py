@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compactd.core.model_names import key_of, tokenizer_of
-from compactd.core.registry import FALLBACK_WINDOW, Lookup, Override, Pricing, Registry, Row
+from compactd.core.registry import FALLBACK_WINDOW, Lookup, Override, Pricing, Registry, Row, Rows
 
 PRICES = Pricing(input=3.0, output=15.0)
 
@@ -163,8 +163,10 @@ def test_a_variant_has_its_own_row_or_a_disputed_one() -> None:
 def test_more_words_behind_a_known_model_are_a_guess_of_that_model() -> None:
     answer = REGISTRY.lookup("gpt-5.1-acme-tuned")
 
-    assert (answer.context_window, answer.confidence, answer.how) == (264_000, "guess", "family gpt-5-1")
+    assert (answer.context_window, answer.confidence, answer.how) == (400_000, "guess", "family gpt-5-1")
     assert (answer.model, answer.pricing) == ("gpt-5.1-acme-tuned", None)
+    assert REGISTRY.lookup("gpt-5.1-acme-tuned", "github-copilot").context_window == 264_000
+    assert REGISTRY.lookup("gpt-5.1-acme-tuned", "acme-gateway").context_window == 264_000
 
 
 def test_a_new_member_of_a_family_is_guessed_from_the_smallest_that_is_not_retired() -> None:
@@ -216,7 +218,7 @@ def test_the_users_word_beats_every_row() -> None:
 
 def test_rows_are_listed_by_provider_under_any_of_its_names() -> None:
     assert [row.id for row in REGISTRY.rows("copilot")] == ["gpt-5.1"]
-    assert REGISTRY.rows() == ROWS
+    assert REGISTRY.rows() == tuple(sorted(ROWS, key=lambda row: (row.provider, row.id)))
     assert REGISTRY.rows("nobody") == ()
 
 
@@ -283,6 +285,55 @@ def test_a_name_that_goes_on_after_a_model_is_never_a_fact_unless_it_is_a_row_or
 
     known = {key_of(last(other.id)) for other in ROWS}
     assert answer.confidence == "guess" or key_of(model) in known
+
+
+# --- what most say, native windows ------------------------------------------------------------------------
+
+
+def test_a_host_that_loads_less_than_most_says_nothing_of_the_model() -> None:
+    hosts = [Row(provider=f"host-{n}", id="acme/large-2", context=262_144) for n in range(5)]
+    registry = Registry([*hosts, Row(provider="small", id="large-2", context=16_384)])
+
+    answer = registry.lookup("large-2")
+
+    assert (answer.context_window, answer.confidence) == (262_144, "disputed")
+    assert registry.lookup("large-2", "acme-gateway").context_window == 16_384
+
+
+def test_open_weights_are_found_by_family_and_size_and_an_invented_size_is_a_guess() -> None:
+    registry = Registry(
+        (
+            Row(
+                provider="open-weights", id="gemma-3@131072", context=131_072, sizes=("4b", "27b"), src=("x",)
+            ),
+            Row(provider="open-weights", id="gemma-3@32768", context=32_768, sizes=("1b",), src=("x",)),
+            Row(provider="open-weights", id="glm-5", context=202_752, sizes=("", "744b"), src=("x",)),
+        )
+    )
+
+    assert {
+        name: (answer.context_window, answer.confidence)
+        for name in ("gemma3:27b", "gemma3:1b", "gemma3:9b", "gemma3", "GLM-5-Q4_K_M.gguf", "gemma3:27b-acme")
+        for answer in (registry.lookup(name, "ollama"),)
+    } == {
+        "gemma3:27b": (131_072, "fact"),
+        "gemma3:1b": (32_768, "fact"),
+        "gemma3:9b": (32_768, "guess"),
+        "gemma3": (32_768, "disputed"),
+        "GLM-5-Q4_K_M.gguf": (202_752, "fact"),
+        "gemma3:27b-acme": (131_072, "guess"),
+    }
+
+
+def test_rows_that_are_not_decoded_answer_as_those_that_are() -> None:
+    ordered = sorted(ROWS, key=lambda row: (row.provider, row.id))
+    lines = [msgspec.json.encode(row) for row in ordered]
+    registry = Registry(Rows.of_lines(lines))
+
+    for row in ROWS:
+        for asked in ((row.id, row.provider), (row.id, None), (row.id, "acme")):
+            assert registry.lookup(*asked) == REGISTRY.lookup(*asked)
+    assert registry.rows() == tuple(ordered)
 
 
 def last(model: str) -> str:

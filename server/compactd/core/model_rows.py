@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
 from msgspec import Struct
 
-from compactd.core.model_names import FIRST_PARTIES, SIBLINGS, key_of, last_part, without_date
-
-
-class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Prices of a request whose input is above `above` tokens."""
-
-    above: int
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-
-
-class Pricing(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """US dollars for a million tokens."""
-
-    input: float
-    output: float
-    cache_read: float | None = None
-    cache_write: float | None = None
-    steps: tuple[Step, ...] = ()
-    """By rising `above`; the last that applies holds for the whole request."""
+from compactd.core.lookup import Pricing
+from compactd.core.model_names import key_of, keys_of, last_part, without_date
+from compactd.core.model_providers import FIRST_PARTIES, SIBLINGS
+from compactd.core.model_weights import OPEN_WEIGHTS, without_version
 
 
 class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -36,6 +19,8 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
 
     provider: str
     id: str
+    canonical: str | None = None
+    """The model's own name, where the id does not end with it: `claude-opus-4-6` of Bedrock's id."""
     context: int
     """The window: what input and output share. Never 0."""
     input: int | None = None
@@ -47,6 +32,8 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     tokenizer: str | None = None
     modalities: tuple[str, ...] = ()
     """What it takes beside text."""
+    sizes: tuple[str, ...] = ()
+    """Open weights: the sizes that have this window (`30b`); an empty one is the family without a size."""
     src: tuple[str, ...] = ()
     """Where the numbers come from."""
     disputed: bool = False
@@ -55,33 +42,49 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """No longer served, or no longer listed; old conversations still name it."""
 
 
-class _Shelf:
-    """One provider's rows, by every key they may be asked for. O(rows)."""
-
-    def __init__(self, rows: Sequence[Row]) -> None:
-        self.exact: dict[str, Row] = {}
-        self.short: dict[str, list[Row]] = {}
-        """By the id, and by its last part, each without a date too."""
-        for row in rows:
-            key = key_of(row.id)
-            part = last_part(key)
-            self.exact.setdefault(key, row)
-            for short in {key, part, without_date(key), without_date(part)}:
-                self.short.setdefault(short, []).append(row)
-
-
 class Rows:
-    """Rows by key. Each index is made when it is first needed, a provider at a time: O(rows), then O(1)."""
+    """Rows by key; what is not asked for is not decoded.
 
-    def __init__(self, rows: Iterable[Row]) -> None:
-        self.all = tuple(rows)
-        self.by_provider: dict[str, list[Row]] = {}
-        for row in self.all:
-            self.by_provider.setdefault(row.provider, []).append(row)
-        self.providers = frozenset(self.by_provider)
+    Each index is made when it is first needed: a provider's is O(its rows), that of all O(rows); then O(1).
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._start(sorted(rows, key=lambda row: (row.provider, row.id)))
+
+    @classmethod
+    def of_lines(cls, lines: Sequence[bytes]) -> Rows:
+        """Rows as the lines of models.jsonl, sorted by provider and id; decoded when asked for.
+
+        A line begins with `{"provider":"…","id":"…"`, without escapes in either. O(providers).
+        """
+        rows = cls()
+        rows._start(lines)
+        return rows
+
+    def _start(self, rows: Sequence[Row] | Sequence[bytes]) -> None:
+        self._rows: list[Row | bytes] = [*rows]
+        self._places: dict[str, range] = {}
+        start = 0
+        while start < len(self._rows):
+            provider = _provider(self._rows[start])
+            end = bisect_right(self._rows, provider, lo=start, key=_provider)
+            self._places[provider] = range(start, end)
+            start = end
+        self.providers = frozenset(self._places)
         self._shelves: dict[str, _Shelf] = {}
-        self._everywhere: dict[str, list[Row]] = {}
-        self._makers: list[tuple[str, Row]] = []
+        self._everywhere: dict[str, list[int]] = {}
+        self._orgs: set[str] = set()
+        self._made: dict[str, Row] = {}
+        self._families: dict[str, list[tuple[str, Row]]] = {}
+        self._weights: dict[str, list[Row]] = {}
+
+    def all(self) -> tuple[Row, ...]:
+        """Every row, in order."""
+        return tuple(self._row(number) for number in range(len(self._rows)))
+
+    def by_provider(self, provider: str) -> tuple[Row, ...]:
+        """One provider's rows, in order."""
+        return tuple(self._row(number) for number in self._places.get(provider, ()))
 
     def served(self, provider: str, key: str) -> Row | None:
         """The row of `key` at `provider`, or at its sibling."""
@@ -91,43 +94,132 @@ class Rows:
         return None
 
     def served_as(self, provider: str, key: str) -> Row | None:
-        """The row at `provider` whose last part, date aside, is `key`, if all such rows have one window."""
+        """The row at `provider` whose last part or own name, date aside, is `key`, if all have one window."""
         for shelf in self._shelves_of(provider):
             rows = shelf.short.get(key, [])
-            if rows and len({row.context for row in rows}) == 1:
+            if rows and len({(row.context, row.input) for row in rows}) == 1:
                 return min(rows, key=lambda row: (row.retired, len(row.id), row.id))
         return None
 
+    def made(self, key: str) -> Row | None:
+        """The row of `key` at the first of `FIRST_PARTIES` that serves it, by its id or its last part, date
+        aside."""
+        if not self._made:
+            for maker in FIRST_PARTIES:
+                for shelf in self._shelves_of(maker):
+                    for part in (*shelf.exact, *shelf.short):
+                        row = shelf.exact.get(part) or self.served_as(maker, part)
+                        if row is not None:
+                            self._made.setdefault(part, row)
+        return self._made.get(key)
+
     def anywhere(self, key: str) -> tuple[Row, ...]:
-        """Every provider's rows whose last part, date aside, is `key`; retired ones only if no others are."""
-        if not self._everywhere:
-            for row in self.all:
-                part = last_part(key_of(row.id))
-                for short in {part, without_date(part)}:
-                    self._everywhere.setdefault(short, []).append(row)
-        rows = tuple(self._everywhere.get(key, ()))
+        """Every provider's rows whose last part or own name, date aside, is `key`; retired ones only if no
+        others are."""
+        self._look_everywhere()
+        rows = tuple(self._row(number) for number in self._everywhere.get(key, ()))
         return tuple(row for row in rows if not row.retired) or rows
+
+    def knows_org(self, name: str) -> bool:
+        """True if some id begins with `name/`: the maker or the packer that a host keeps in its ids."""
+        self._look_everywhere()
+        return name in self._orgs
+
+    def kin(self, prefix: str, provider: str | None = None) -> tuple[Row, ...]:
+        """The rows of `provider`, by default of all makers, whose id begins with `prefix` and goes on with
+        another word; none retired."""
+        name = provider or ""
+        if name not in self._families:
+            places = FIRST_PARTIES if provider is None else (provider, *SIBLINGS.get(provider, ()))
+            pairs = [(last_part(key_of(row.id)), row) for place in places for row in self.by_provider(place)]
+            self._families[name] = sorted(
+                (pair for pair in pairs if not pair[1].retired), key=lambda pair: pair[0]
+            )
+        pairs = self._families[name]
+        start = bisect_left(pairs, prefix + "-", key=lambda pair: pair[0])
+        # "." comes right after "-" and stands in no key.
+        end = bisect_left(pairs, prefix + ".", key=lambda pair: pair[0])
+        return tuple(row for _, row in pairs[start:end])
+
+    def weights(self, stem: str) -> tuple[Row, ...]:
+        """The rows of native windows of the family `stem`; where it has none, those of its releases."""
+        if not self._weights:
+            rows = self.by_provider(OPEN_WEIGHTS)
+            for row in [row for row in rows if not row.retired]:
+                family = row.id.partition("@")[0]
+                for name in dict.fromkeys((family, "~" + without_version(family))):
+                    self._weights.setdefault(name, []).append(row)
+        return tuple(self._weights.get(stem) or self._weights.get("~" + stem) or ())
+
+    def _row(self, number: int) -> Row:
+        row = self._rows[number]
+        if isinstance(row, bytes):
+            row = self._rows[number] = _decode(row)
+        return row
 
     def _shelves_of(self, provider: str) -> Iterator[_Shelf]:
         for place in (provider, *SIBLINGS.get(provider, ())):
-            if place in self.by_provider:
+            if place in self._places:
                 if place not in self._shelves:
-                    self._shelves[place] = _Shelf(self.by_provider[place])
+                    self._shelves[place] = _Shelf(self.by_provider(place))
                 yield self._shelves[place]
 
-    def kin(self, prefix: str) -> tuple[Row, ...]:
-        """The makers' rows whose id begins with `prefix` and goes on with another word; none retired."""
-        if not self._makers:
-            self._makers = sorted(
-                (
-                    (last_part(key_of(row.id)), row)
-                    for maker in FIRST_PARTIES
-                    for row in self.by_provider.get(maker, ())
-                    if not row.retired
-                ),
-                key=lambda pair: pair[0],
-            )
-        start = bisect_left(self._makers, prefix + "-", key=lambda pair: pair[0])
-        # "." comes right after "-" and stands in no key.
-        end = bisect_left(self._makers, prefix + ".", key=lambda pair: pair[0])
-        return tuple(row for _, row in self._makers[start:end])
+    def _look_everywhere(self) -> None:
+        if self._everywhere:
+            return
+        for provider, places in self._places.items():
+            if provider == OPEN_WEIGHTS:
+                continue
+            names = [_names(self._rows[number], len(provider)) for number in places]
+            keys = keys_of([model for model, _ in names])
+            for number, key, (_, own) in zip(places, keys, names, strict=True):
+                org, _, part = key.rpartition("/")
+                if org:
+                    self._orgs.add(org.partition("/")[0])
+                self._everywhere.setdefault(part, []).append(number)
+                if "20" in part and (undated := without_date(part)) != part:
+                    self._everywhere.setdefault(undated, []).append(number)
+                if own is not None:
+                    self._everywhere.setdefault(own, []).append(number)
+
+
+class _Shelf:
+    """One provider's rows, by every key they may be asked for. O(rows)."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.exact: dict[str, Row] = {}
+        self.short: dict[str, list[Row]] = {}
+        """By the id, by its last part, each without a date too, and by the model's own name."""
+        for key, row in zip(keys_of([row.id for row in rows]), rows, strict=True):
+            part = last_part(key)
+            self.exact.setdefault(key, row)
+            names = {key, part, without_date(key), without_date(part)}
+            for short in names if row.canonical is None else {*names, row.canonical}:
+                self.short.setdefault(short, []).append(row)
+
+
+_PROVIDER = len(b'{"provider":"')
+_TO_ID = len(b'","id":"')
+_CANONICAL = b'","canonical":"'
+
+
+def _provider(row: Row | bytes) -> str:
+    """`Row.provider`, without decoding the rest."""
+    if isinstance(row, Row):
+        return row.provider
+    return row[_PROVIDER : row.index(b'"', _PROVIDER)].decode()
+
+
+def _names(row: Row | bytes, provider_length: int) -> tuple[str, str | None]:
+    """(`Row.id`, `Row.canonical`), without decoding the rest."""
+    if isinstance(row, Row):
+        return row.id, row.canonical
+    start = _PROVIDER + provider_length + _TO_ID
+    end = row.index(b'"', start)
+    own = end + len(_CANONICAL)
+    if row[end:own] != _CANONICAL:
+        return row[start:end].decode(), None
+    return row[start:end].decode(), row[own : row.index(b'"', own)].decode()
+
+
+_decode = msgspec.json.Decoder(Row).decode

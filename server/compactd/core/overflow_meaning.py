@@ -1,0 +1,242 @@
+"""What one message of a provider means: which thing was too long, against which limit, in which unit.
+
+A message is a few clauses of concepts (`overflow_words`). Each clause may claim one or more things; the
+claims of all clauses, in the order below, give the kind. No sentence is known by heart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from compactd.core.overflow_claims import claims_of
+from compactd.core.overflow_numbers import SMALLEST, Figures, figures
+from compactd.core.overflow_vocabulary import (
+    AUTH,
+    BUSY,
+    BYTES,
+    COUNTED,
+    EMBEDDING,
+    END,
+    FILTER,
+    INVALID,
+    LONG,
+    MEDIA,
+    MODEL,
+    MONEY,
+    OUTPUT,
+    OVER,
+    PACE,
+    PLAN,
+    PROMPT,
+    REQUEST,
+    SERVER,
+    SHORTEN,
+    TOKENS,
+    TOTAL,
+    WINDOW,
+    WITHIN,
+)
+from compactd.core.overflow_words import Lexeme, lexemes
+
+Kind = Literal[
+    "overflow",
+    "output_limit",
+    "rate_limit",
+    "payload_too_large",
+    "auth",
+    "quota",
+    "content_filter",
+    "invalid_request",
+    "server",
+    "other",
+]
+
+STATEMENTS = ("the context window is stated", "the prompt's limit is stated")
+DONE = frozenset({"truncated", "truncating", "compacted", "compacting", "removed", "dropped", "trimmed"})
+"""Words of a report that somebody has cut already."""
+GONE = frozenset(
+    {"not found", "not exist", "does not", "exist", "nonexistent", "retired", "decommissioned", "unknown"}
+)
+"""Words of a model that there is not, or no longer."""
+LONGEST = 3000
+"""Characters of one message that are read, three quarters of them from its head. Longer ones carry an echo.
+Characters of one message that are read, three quarters of them from its head. Longer ones carry an echo."""
+
+
+class Meaning(Struct, frozen=True, kw_only=True):
+    """What a message says."""
+
+    kind: Kind | None
+    """None where its words decide nothing."""
+    why: str = ""
+    """A short phrase for people."""
+    figures: Figures = Figures()
+    curable: bool = True
+    """Whether the limit is that of a model that answers, not an embedder's."""
+    needs_refusal: bool = False
+    """The words state a limit only: an overflow where a server refused, a report where none did."""
+    clear: bool = False
+    """A window is named, or a prompt is called too long: not only two numbers."""
+
+
+NOTHING = Meaning(kind=None)
+NEGATIVE = re.compile(r"(?<![\w.\-\d])-\d{1,9}\b(?!-)")
+LOOSE = frozenset({"body", "content", "text", "data", "string", "document", "documents", "file", "upload"})
+SPECIFIC = frozenset(
+    {"string", "array", "dict", "integer", "boolean", "object", "float", "str", "int", "bool"}
+)
+WINDOW_SIGNS = frozenset({OVER, LONG, WITHIN})
+
+
+def meaning(text: str, *, embeds: bool = False) -> Meaning:
+    """What `text`, one message without its wrappers, says. Cost: O(characters)."""
+    found = lexemes(text if len(text) <= LONGEST else f"{text[: LONGEST * 3 // 4]}\n{text[-LONGEST // 4 :]}")
+    if not found:
+        return NOTHING
+    clauses = _clauses(found)
+    everywhere = {lexeme.concept for lexeme in found}
+    words = {lexeme.word for lexeme in found}
+    embeds = embeds or EMBEDDING in everywhere
+    claims: dict[str, str] = {}
+    for clause in clauses:
+        for claim, why in claims_of(clause):
+            claims.setdefault(claim, why)
+
+    if SERVER in everywhere and "deadline" in text:
+        return Meaning(kind="server", why="a deadline passed")
+    counted = everywhere & {TOKENS, OUTPUT, PROMPT, WINDOW} or words & {"tpm", "tpd", "itpm", "otpm"}
+    found_figures = figures(found) if counted else Figures()
+    kind, why, clear = _kind(text, claims, everywhere, words, found_figures, found)
+    if kind is None:
+        return NOTHING
+    if kind == "overflow" and embeds:
+        return Meaning(kind="invalid_request", why="an embedder's input limit", curable=False)
+    if kind not in ("overflow", "output_limit", "rate_limit", "quota"):
+        found_figures = Figures()
+    if kind == "overflow" and why not in STATEMENTS:
+        found_figures = _in_order(found_figures)
+    if kind == "rate_limit" and "requested" not in words:
+        found_figures = Figures(limit=found_figures.limit)
+    only_stated = kind == "overflow" and why in STATEMENTS
+    if only_stated and found_figures.requested is not None and found_figures.limit is not None:
+        only_stated = found_figures.requested <= found_figures.limit
+    return Meaning(
+        kind=kind,
+        why=why,
+        figures=found_figures,
+        clear=clear,
+        curable=not embeds,
+        needs_refusal=only_stated and SHORTEN not in everywhere,
+    )
+
+
+def _in_order(stated: Figures) -> Figures:
+    """The figures of a refusal for the prompt alone: what was sent is more than what is allowed."""
+    if stated.output is not None or stated.by_window or stated.limit is None or stated.requested is None:
+        return stated
+    if stated.requested >= stated.limit or stated.requested < SMALLEST:
+        return stated
+    return Figures(limit=stated.requested, requested=stated.limit, input=stated.limit)
+
+
+def _kind(
+    text: str,
+    claims: dict[str, str],
+    everywhere: set[str],
+    words: set[str],
+    stated: Figures,
+    found: Sequence[Lexeme],
+) -> tuple[Kind | None, str, bool]:
+    """(kind, why, whether the words are clear). The order of the questions is the order of evidence."""
+    paced = PACE in everywhere
+    if "window" in claims:
+        return "overflow", claims["window"], True
+    if FILTER in everywhere and not ({"prompt", "tokens"} & claims.keys()):
+        return "content_filter", "refused for its content", False
+    if paced or MONEY in everywhere or PLAN in everywhere:
+        kind = _refused(found, everywhere, words, claims)
+        if kind is not None:
+            return kind, "pace" if kind == "rate_limit" else "money or a plan's allowance", False
+    if "tooled" in claims:
+        return "other", "a cap on a tool's result", False
+    if "memory" in claims:
+        return "server", "the provider's memory", False
+    if "prompt" in claims:
+        return "overflow", claims["prompt"], True
+    passed = stated.limit is not None and stated.requested is not None and stated.requested > stated.limit
+    about_prompt = PROMPT in everywhere or REQUEST in everywhere or TOTAL in everywhere
+    output_alone = "output" in claims and stated.input is None and PROMPT not in everywhere
+    evident = passed or SHORTEN in everywhere or "output" not in claims
+    if "statement" in claims and evident and not output_alone:
+        return "overflow", claims["statement"], True
+    if "tokens" in claims:
+        return "overflow", claims["tokens"], True
+    if "output" in claims:
+        if "negative" in claims or (OUTPUT in everywhere and NEGATIVE.search(text) and "got" in text):
+            return "overflow", "the prompt left no room for an answer", True
+        if passed and PROMPT in everywhere and stated.input is not None and stated.output is not None:
+            return "overflow", "prompt and output exceed the limit", True
+        return "output_limit", claims["output"], False
+    if OUTPUT in everywhere and NEGATIVE.search(text):
+        return "overflow", "the prompt left no room for an answer", True
+    first = next((claim for claim in claims if claim in ("payload", "count")), None)
+    if first == "payload":
+        if TOKENS in everywhere and BYTES not in everywhere and MEDIA not in everywhere:
+            return "overflow", "the request is too large, in tokens", True
+        return "payload_too_large", claims["payload"], False
+    if first == "count":
+        return "invalid_request", claims["count"], False
+    if (
+        passed
+        and about_prompt
+        and not words & DONE
+        and not everywhere & {BYTES, MEDIA, COUNTED}
+        and everywhere & {TOKENS, SHORTEN}
+    ):
+        return "overflow", "more tokens than the limit", False
+    if {SHORTEN, PROMPT} <= everywhere and words & {"length", "size"} and not everywhere & {BYTES, MEDIA}:
+        return "overflow", "a shorter prompt is asked for", True
+    if AUTH in everywhere and not (MODEL in everywhere and words & GONE):
+        return "auth", "key or permission", False
+    if SERVER in everywhere or BUSY in everywhere:
+        return "server", "the provider's own failure", False
+    if INVALID in everywhere:
+        return "invalid_request", "a malformed request", False
+    return None, "", False
+
+
+def _refused(
+    found: Sequence[Lexeme], everywhere: set[str], words: set[str], claims: dict[str, str]
+) -> Kind | None:
+    """Pace or money: the word that comes first, for the rest is advice and advertising."""
+    first = next(lexeme for lexeme in found if lexeme.concept in (PACE, MONEY, PLAN))
+    if first.word.endswith("wait"):
+        return None if {"prompt", "window"} & claims.keys() or SERVER in everywhere else "rate_limit"
+    if first.concept == PACE:
+        return "rate_limit"
+    if PACE in everywhere and first.concept == PLAN:
+        return "quota" if "usage" in first.word or "current" in words else "rate_limit"
+    if (
+        first.concept == PLAN
+        and ({"prompt"} & claims.keys())
+        and first.word in ("upgrade", "plan", "tier", "plans")
+    ):
+        return None
+    if first.word in ("budget", "budgets", "upgrade") and (TOKENS in everywhere or "cost" not in words):
+        return None
+    return "quota"
+
+
+def _clauses(found: Sequence[Lexeme]) -> list[list[Lexeme]]:
+    clauses: list[list[Lexeme]] = [[]]
+    for lexeme in found:
+        if lexeme.concept == END:
+            if clauses[-1]:
+                clauses.append([])
+        else:
+            clauses[-1].append(lexeme)
+    return clauses if clauses[-1] else clauses[:-1]

@@ -1,0 +1,396 @@
+"""What the numbers of an error are: the limit, and what was compared with it. Tokens only.
+
+Each number takes its role from its neighbours (`maximum … is N`, `requested N`, `N in the completion`, `A
++ B > C`), never from its place in the sentence; excess, ordinals, bytes, characters, pixels, money and
+status codes have none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from compactd.core.overflow_lists import listed
+from compactd.core.overflow_vocabulary import (
+    BY,
+    BYTES,
+    COUNTED,
+    END,
+    GIVEN,
+    LIMIT,
+    LONG,
+    MEDIA,
+    MONEY,
+    NONE,
+    NUMBER,
+    OUTPUT,
+    OVER,
+    PACE,
+    PLUS,
+    PROMPT,
+    REQUEST,
+    SIZE,
+    TOKENS,
+    TOTAL,
+    WINDOW,
+    WITHIN,
+)
+from compactd.core.overflow_words import Lexeme
+
+SMALLEST = 64
+"""Tokens. No model has a window below; a smaller number is an ordinal, a count or a status."""
+BACK = 12
+"""Words before a number that may name it."""
+AHEAD = 5
+OTHER_UNITS = (BYTES, MEDIA, MONEY, COUNTED)
+UNITS = listed(
+    "ms s sec secs second seconds minute minutes min hour hours day days times retries attempts usd"
+    " dollars percent requests messages turns items tools pages files images characters bytes retry"
+)
+STATUSES = listed(
+    "status code http error errno statuscode httpstatuscode version line column port api id took"
+)
+GLUE = listed("in of for from into the your text and was were is are by to which a an total about this")
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """Tokens, as far as a text states them."""
+
+    limit: int | None = None
+    requested: int | None = None
+    """All that was compared with the limit."""
+    input: int | None = None
+    """Of `requested`, the prompt's part: every part of it."""
+    output: int | None = None
+    """Of `requested`, what was kept free for the answer."""
+    lower_bound: bool = False
+    """Counting stopped: there may be more."""
+    by_window: bool = False
+    """The limit is named as a window's or a prompt's."""
+
+
+class _Role(Struct):
+    """A number with what its neighbours say."""
+
+    role: str
+    value: int
+    at: int
+    named: bool = False
+
+
+def figures(found: Sequence[Lexeme]) -> Figures:
+    """The figures of one message. Cost: O(lexemes)."""
+    roles = _roles(found)
+    limits = [r for r in roles if r.role == LIMIT]
+    inputs = [r.value for r in roles if r.role == PROMPT]
+    outputs = [r.value for r in roles if r.role == OUTPUT]
+    totals = [r.value for r in roles if r.role in (TOTAL, GIVEN)]
+    excess = [r.value for r in roles if r.role == BY]
+    loose = [r.value for r in roles if r.role == NONE]
+    output = outputs[0] if outputs else None
+
+    limit = _limit(limits, inputs + totals, outputs)
+    if limit is not None and not inputs and not totals and not excess:
+        excess = [r.value for r in roles if r.role == NONE and r.value < limit and _is_beyond(found, r.at)]
+        loose = [value for value in loose if value not in excess]
+    if limit is None and loose and (inputs or totals):
+        below = [v for v in loose if v < max(inputs + totals)]
+        limit = max(below) if below and max(below) >= SMALLEST else None
+        loose = [v for v in loose if v != limit]
+    if limit is not None and not inputs and not totals:
+        above = [v for v in loose if v > limit]
+        others = [r.value for r in limits if r.value > limit]
+        totals = above[:1] or others[:1]
+    if (
+        limit is None
+        and not limits
+        and not inputs
+        and not totals
+        and len(loose) == 1
+        and loose[0] >= SMALLEST
+    ):
+        totals = loose
+    if limit is None and not inputs and not totals and len(set(loose)) == 2 and min(loose) >= SMALLEST:
+        totals, limit = [max(loose)], min(loose)
+
+    requested, prompt = _requested(inputs, totals, output, limit)
+    if limit is not None and requested is not None and requested < limit and output is None:
+        beyond = next((x for x in roles if x.value == requested and _is_beyond(found, x.at)), None)
+        if beyond is not None:
+            requested = prompt = limit + requested
+    if requested is None and limit is not None and excess:
+        requested = limit + excess[0]
+    if prompt is None and requested is not None and output is not None and requested >= output:
+        prompt = requested - output
+    words = {lexeme.word for lexeme in found}
+    return Figures(
+        limit=limit,
+        requested=requested,
+        input=prompt,
+        output=output,
+        lower_bound="at least" in words,
+        by_window=any(r.named for r in limits if r.value == limit),
+    )
+
+
+def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | None:
+    """The limit among numbers that are named so: the window's before others, one that was passed before one
+    that was not."""
+    fitting = [r for r in limits if r.value >= SMALLEST]
+    if not fitting:
+        return None
+    named = [r for r in fitting if r.named] or fitting
+    most = sum(outputs) + max(asked, default=0)
+    passed = [r for r in named if r.value < most] or [r for r in fitting if r.value < most]
+    return (passed or named)[0].value
+
+
+def _requested(
+    inputs: list[int], totals: list[int], output: int | None, limit: int | None
+) -> tuple[int | None, int | None]:
+    """(all that was compared, the prompt's part of it)."""
+    prompt = sum(inputs) if inputs else None
+    if totals:
+        total = max(totals)
+        if (
+            prompt is not None
+            and output is not None
+            and prompt + output > total
+            and max(inputs) + output == total
+        ):
+            prompt = max(inputs)
+        if prompt is not None and output is None and limit is not None and prompt > limit >= total:
+            return prompt, prompt
+        if prompt is not None and total < prompt and max(inputs) != total:
+            total = prompt
+        if (
+            prompt is None
+            and output is not None
+            and total <= (limit or total)
+            and total + output > (limit or 0)
+        ):
+            return total + output, total
+        if prompt is not None and output is not None and total == prompt and total <= (limit or 0):
+            return total + output, total
+        return total, prompt if output is not None or prompt == total else (
+            prompt if prompt == total else total
+        )
+    if prompt is None:
+        return None, None
+    if output is not None:
+        return prompt + output, prompt
+    return prompt, prompt
+
+
+def _roles(found: Sequence[Lexeme]) -> list[_Role]:
+    """Every number that may be tokens, with its role, in order; each value once."""
+    places = [i for i, lexeme in enumerate(found) if lexeme.concept == NUMBER]
+    roles: list[_Role] = []
+    last = -1
+    for order, i in enumerate(places):
+        following = places[order + 1] if order + 1 < len(places) else len(found)
+        value = found[i].value
+        before = found[max(last + 1, i - BACK) : i]
+        after = found[i + 1 : min(following, i + 1 + AHEAD)]
+        role, named = _role(before, after, found, i, following)
+        if role == "-" or value <= 1:
+            last = last if value <= 1 else i
+            continue
+        last = i
+        known = next((r for r in roles if r.value == value), None)
+        if known is None:
+            roles.append(_Role(role, value, i, named))
+        elif known.role == NONE or (named and role == LIMIT == known.role):
+            known.role, known.named = role, named
+        elif (role == LIMIT and known.role != LIMIT and named) or (role == OUTPUT and known.role == LIMIT):
+            roles.append(_Role(role, value, i, named))
+    return roles
+
+
+def _role(
+    before: Sequence[Lexeme], after: Sequence[Lexeme], found: Sequence[Lexeme], i: int, following: int
+) -> tuple[str, bool]:
+    """(role, whether a limit is named a window's). `-` where the number is none of tokens."""
+    previous = before[-1] if before else None
+    if previous is not None and previous.word in STATUSES:
+        return "-", False
+    behind = after[0] if after else None
+    counted = any(lexeme.concept == TOKENS for lexeme in after[:2])
+    if behind is not None and not counted and (behind.concept in OTHER_UNITS or behind.word in UNITS):
+        return "-", False
+    if previous is not None and (
+        previous.concept == BY or (previous.word == "about" and len(before) > 1 and before[-2].concept == BY)
+    ):
+        return BY, False
+    # Signs settle it before words: in "A + B > C" each number's part is plain.
+    sign = found[i - 1].concept if i else NONE
+    ahead = found[i + 1] if i + 1 < len(found) else None
+    skip = 1 if ahead is not None and ahead.concept == TOKENS else 0
+    next_sign = found[i + 1 + skip] if i + 1 + skip < len(found) else None
+    if previous is not None and previous.word in (">", "<=") and i >= 2:
+        return LIMIT, any(
+            x.concept in (WINDOW, PROMPT) for x in found[max(0, i - 16) : i]
+        ) or previous.word == ">"
+    if previous is not None and previous.word in ("/", "of") and i >= 2 and found[i - 2].concept == NUMBER:
+        return LIMIT, False
+    if next_sign is not None and next_sign.word in ("/", "of") and following == i + 2 + skip < len(found):
+        return PROMPT, False
+    if next_sign is not None and next_sign.word == ">":
+        return (OUTPUT, False) if sign == PLUS else (PROMPT, False)
+    if next_sign is not None and next_sign.concept == PLUS and not before_says(before, LIMIT):
+        return PROMPT, False
+    if sign == PLUS:
+        return (OUTPUT, False) if not any(x.concept == PROMPT for x in after[:3]) else (PROMPT, False)
+
+    part = _part(after)
+    role, named = _before(before)
+    if role == LIMIT and _is_compared(before, after, found[i + 1 : following]) and following < len(found):
+        return GIVEN, False
+    if role == LIMIT:
+        if (
+            part in (PROMPT, OUTPUT)
+            and not named
+            and not any(x.concept in (LIMIT, WITHIN, OVER) for x in before[-4:])
+        ):
+            return part, False
+        return LIMIT, named or part == WINDOW
+    if part == LIMIT:
+        return LIMIT, True
+    if part == WINDOW:
+        return (LIMIT, True) if role != GIVEN else (GIVEN, False)
+    if not counted and part != OUTPUT and role in (NONE, PROMPT) and value_is_odd(found[i].value):
+        return "-", False
+    if part in (PROMPT, OUTPUT) and role != TOTAL:
+        return part, False
+    return role, False
+
+
+def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Sequence[Lexeme]) -> bool:
+    """Whether a length is what passes the limit that follows: `sequence length N is larger than … M`."""
+    if any(x.concept in (LIMIT, OVER, WITHIN) for x in before):
+        return False
+    if any(x.word == ":" or x.concept == END for x in between):
+        return False
+    return any((x.concept == OVER and "than" in x.word) or x.word.startswith("exceed") for x in after)
+
+
+def _is_beyond(found: Sequence[Lexeme], at: int) -> bool:
+    """Whether a number is the excess: `N tokens over the limit`."""
+    return any(lexeme.concept == OVER and lexeme.word != ">" for lexeme in found[at + 1 : at + 4])
+
+
+def value_is_odd(value: int) -> bool:
+    return value < SMALLEST or 400 <= value < 600
+
+
+def before_says(before: Sequence[Lexeme], concept: str) -> bool:
+    return any(lexeme.concept == concept for lexeme in before[-3:])
+
+
+def _part(after: Sequence[Lexeme]) -> str:
+    """What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N token limit`.
+    What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N token limit`."""
+    for place, lexeme in enumerate(after):
+        if lexeme.word in (",", ")", "/", "-", "(", ":") and lexeme.word != "-":
+            break
+        if lexeme.concept == END:
+            break
+        if any(x.concept == PACE for x in after[place : place + 3]):
+            return LIMIT
+        if lexeme.concept in (PROMPT, REQUEST) and lexeme.word not in (
+            "request",
+            "requests",
+            "text",
+            "sequence",
+        ):
+            return PROMPT
+        if lexeme.word in ("functions", "function", "tools", "tool"):
+            return PROMPT
+        if lexeme.concept == OUTPUT:
+            return OUTPUT
+        if lexeme.concept in (LIMIT, PACE):
+            return LIMIT
+        if lexeme.concept == WINDOW:
+            return WINDOW if place < 3 else NONE
+        if lexeme.concept not in (TOKENS, NONE) or (
+            lexeme.concept == NONE and lexeme.word not in GLUE and lexeme.word != "-"
+        ):
+            break
+    return NONE
+
+
+def _before(before: Sequence[Lexeme]) -> tuple[str, bool]:
+    """What the words before a number make it; the nearest that says so decides."""
+    start = 0
+    for place in range(len(before) - 1, -1, -1):
+        if before[place].concept == END:
+            start = place + 1
+            break
+    words = before[start:]
+    role, named, subject = NONE, False, NONE
+    strength, over = 0, False
+    for lexeme in words:
+        concept = lexeme.concept
+        if lexeme.word == ":" and over:
+            role, strength, named = NONE, 0, False
+        over = concept == OVER and lexeme.word != ">"
+        if concept in (WINDOW, LIMIT, WITHIN, OVER) or (concept == PACE and "limit" in lexeme.word):
+            if concept == LIMIT and lexeme.word in ("supported", "available", "supports") and role == GIVEN:
+                continue
+            role, strength = LIMIT, 2
+            named = named or concept == WINDOW
+        elif concept == GIVEN and lexeme.word not in (
+            "is",
+            "was",
+            "were",
+            "has",
+            "have",
+            "had",
+            "requires",
+            "used",
+            "using",
+        ):
+            if (
+                role == LIMIT
+                and lexeme.word in ("containing", "requested", "received", "given")
+                and words[-1] is not lexeme
+                and not _ends_so(words, lexeme)
+            ):
+                continue
+            role, strength, named = (TOTAL if role == TOTAL else GIVEN), 2, False
+        elif concept == TOTAL:
+            if strength < 2 or role == GIVEN:
+                role, strength = TOTAL, 2
+        elif concept == OUTPUT:
+            subject = OUTPUT
+            if strength < 1:
+                role = OUTPUT
+        elif concept in (PROMPT, REQUEST):
+            subject = PROMPT
+            named = named or (role == LIMIT and concept == PROMPT)
+            if strength < 1 and (
+                concept == PROMPT or lexeme.word in ("request", "message", "text", "content", "query")
+            ):
+                role = PROMPT
+        elif concept == LONG:
+            role, strength, named = (OUTPUT if subject == OUTPUT else GIVEN), 2, False
+        elif concept in (SIZE, TOKENS) and role == NONE:
+            role = SIZE
+    if role == SIZE:
+        role = NONE
+    if role == LIMIT and subject == PROMPT and words and not named:
+        named = True
+    if role == GIVEN and subject == OUTPUT and not any(lexeme.concept == PROMPT for lexeme in words):
+        role = OUTPUT
+    return role, named
+
+
+def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
+    """Whether nothing but glue stands between `lexeme` and the number."""
+    place = next(i for i in range(len(words) - 1, -1, -1) if words[i] is lexeme)
+    return all(
+        x.concept in (NONE, TOKENS, PROMPT, REQUEST, SIZE)
+        and (x.concept != NONE or x.word in GLUE or not x.word.isalpha())
+        for x in words[place + 1 :]
+    )

@@ -1,0 +1,271 @@
+"""Whether a text only speaks of an overflow: source, a log, a test's report, a thread about errors.
+
+A provider's refusal is short, says one thing, and has at most a wrapper's words around it. What is quoted
+has the look of where it stands: line numbers, bullets, comments, quotation marks, somebody who tells of it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import islice, pairwise
+from typing import Literal
+
+from compactd.core.overflow_lists import listed
+from compactd.core.overflow_telling import (
+    FAMILIAR,
+    HINTING,
+    OPENINGS,
+    POLITE,
+    PROVIDERS,
+    TELLING,
+    TELLING_PAIRS,
+)
+from compactd.core.overflow_unwrap import Unwrapped
+from compactd.core.overflow_vocabulary import WORDS
+
+NAMES = r"https?://\S+|\b\w*[_/\d]\w*\b|\b\w{0,60}(?:Error|Exception)\b"
+"""Addresses, identifiers and classes: no words of a sentence."""
+STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
+QUOTE_SIGNS = frozenset("\"'“‘`«")
+PARSED = (
+    r"(?i)pars(?:e|ing)\b|json\b|schema\b|unterminated|deserializ|decod(?:e|ing)\b"
+    r"|tool[ _](?:call|use|result|output)|arguments\b|template\b|\bnear\b|\bregex|\bsyntax|\byaml\b|\bxml\b"
+    r"|\bfunction\b"
+)
+"""Words of a request that could not be read, before what it held."""
+CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
+"""A machine code of an overflow, quoted: a value of the request, or the name of a tool."""
+WRAPPING = listed(
+    "error errors request failed fail fails with message the a an from api response status code server"
+    " http https bad reason details detail body provider returned model by of in is was and to last"
+    " caused caught exception raw llm upstream call calling client said says responded reply text got"
+    " received unexpected occurred following run while when generating completion stream agent unknown"
+    " could not due post get invalid"
+)
+"""Words around a quoted refusal that add nothing to it."""
+READ = 4000
+"""Characters of the prose that are looked at."""
+LONGEST = 1000
+"""Characters on one line that no refusal reaches without its body (Anthropic's and AWS's longest: about
+600)."""
+LINES = 4
+"""Lines of prose, beside those `Key: value`, that no refusal has."""
+
+HOLLOW = re.compile(r"\{\{?[a-z_]\w*\}?\}|\$\{\w")
+"""Places left for a value: a template."""
+PATTERNED = (
+    r"%[ds]\b|<[A-Z]+>|\bAssert\w*Error\b|\b[NXM] tokens\b"
+    r"|\blevel=\w|\[\w+\.\w{1,4}:\d+\]|\bpid=\d"
+    r"|, \w+=(?:True|False|None)\b|\w=[\"'][^\"']*[\"'], \w+=|\w\(\)|\w\.\w+\(|\b\w+\([^()]*[\"'][^()]*\)"
+    r"|\\[sdwbS][+*]?|\.[*+]\??|\(\?[:i]|\[_[ -]?\]|\[\^|\]\(https?:|\*\*\w|==|!=|&&|\|\||/\d/"
+)
+"""Placeholders, marks of logs, calls, patterns, markup."""
+STAMPED = (
+    r"(?m)^\W{0,3}(?:\S{1,24}\s+\|?\s*)?"
+    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\w{3} +\d{1,2} \d\d:\d\d"
+    r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b[ :\]])"
+)
+KEYED = (
+    r"(?im)^\W{0,3}(?:error ?|http ?|request ?|response ?|status ?|provider ?|x-)?"
+    r"(?:type|details?|code|message|name|status|error|id|reason|fault|metadata|content(?:-\w+)?|headers?|body|url"
+    r"|info|raw|provider|model|cause|param|date|description|title|last)[\w ]{0,12}:\s"
+)
+TAGS = re.compile(r"<([A-Za-z][\w:.-]*)")
+PLAIN_TAGS = listed(
+    "html head title body h1 h2 h3 p center pre hr br div span meta style script link a b i strong"
+    " small address error errors message requestid hostid response lm string exception detail fault"
+    " faultstring faultcode xml status description errorresponse type resource reason request_id uuid"
+    " nginx nil none null model url id org key"
+)
+"""Of error pages, of XML errors, and placeholders (`<LM Studio error>`)."""
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|#\d+")
+SPOKEN = r"(?<![\w=])[\"“'‘`«](?=\S)([^\"“”`»\n]{8,300}?)(?<=\S)[\"”'’`»](?!\w)"
+
+OPENED = re.compile(
+    r"[\"'\[(]?(?:[\w.]{0,90}(?:Error|Exception)\b|API\b|HTTP\b|\d{3}\b|An error occurred|Request failed"
+    r"|Failed to|Sorry)"
+)
+"""How a report of one failure begins."""
+RAISED = re.compile(
+    r"(?:(?:litellm|openai|anthropic|google|groq|ollama|botocore|cohere|mistralai)[\w.]{0,60}\.)?"
+    r"(?:BadRequestError|API\w{0,20}Error|AI_\w{3,30}|ContextWindow\w{0,30}|InvalidRequestError|ClientError)\b"
+)
+"""An exception of a provider's SDK: its text is the refusal, whatever the SDK appends."""
+FRAME = re.compile(r"\n\s{0,12}at\s[^\n]*")
+
+
+@cache
+def _marked() -> re.Pattern[str]:
+    """Lines of source, logs, lists, diffs, tests' reports.
+
+    Compiled at the first need: it takes milliseconds.
+    """
+    return re.compile(
+        r"""^(?:
+    [ \t]{0,40}[#]{1,6}\s\S | [ \t]{0,40}(?://|/\*|\*/|\*\s|--\s|<!--|\"{3}|'{3}|\#\s|\#!)
+    | >\s | [ \t]{0,40}[-*+•]\s\S | [ \t]{0,40}\|.*\|[ \t]{0,40}$
+    | [\w.-]+\s+\|\s\S
+    | \[?\d{1,2}:\d\d(?::\d\d)?\]?\s(?:[AP]M\s)?\W?\w+
+    | \d\d:\d\d:\d\d[,.]\d+\s--> | [\w.-]{1,20}\s\(?\[?\d\d:\d\d
+    | (?:[QA]|Question|Answer):\s
+    | (?:msgid|msgstr|INSERT\sINTO|SELECT\s|VALUES\s|RUN\s|COPY\s|ENV\s|FROM\s|panic:|goroutine\s|Caused\sby:)
+    | (?:\#\#\[|\\begin|\\section|In\s\[\d|Out\[\d|PS\b.{0,60}>|[A-Z]:\\.{0,60}>|<\sHTTP|\*\s\w)
+    | (?:mysql|sqlite|irb.{0,20}|redis.{0,20})> | \w+@[\w.-]+:\S*[$\#]
+    | [0-9a-f]{7,40}\s\(? | (?:[\w.-]{1,40},){2,} | [\w.-]{1,40},".*",
+    | (?:user|assistant|human|ai|system|bot|agent|me|you|bob|alice|speaker\s?\w*|interviewer|host|guest)\s?:\s
+    | (?:Subject|Re|Fwd|Title|title|Expected|Received|Actual|Got|Summary|Searching\sfor|TODO|FIXME|REM
+        |description
+        |summary|name|note|label)\b:?\s
+    | (?:echo|grep|rg|cat|curl|git|gh|npm|pnpm|python3?|sed|awk|find|ls|cd|make|docker|kubectl)\s\S
+    | ;\s | _\w.*_$
+    | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d\s | [EWI]\d{4}\s | Found\s\d | \#\d+\s | (?:test|Test)\w+\s
+    | [ \t]{0,40}(?![45]\d\d\s)\d{1,6}\s(?=[a-z])(?!(?:\w+\s)?(?:tokens?|characters|bytes|requests|seconds
+        |input)\b)
+    | [\w-]+(?:\.[\w-]+)+=\w | [\w.-]+\s\|\s.*\| | \w+:\s.*\{\w*\}
+    | [+-]\s{0,12}[\w"'(] | @@ | diff\s--git | [ \t]{0,40}\d{1,5}(?:→|\t|\s?[|│])
+        | [ \t]{0,40}(?:\$|❯|%|>>>)\s\w
+    | (?:\S+[/\\])?[\w.-]+\.(?:pyi?|tsx?|jsx?|mjs|go|rs|exs?|java|kt|rb|php|c|cc|cpp|h|hpp|cs|swift|md|rst|txt
+        |jsonl?|ya?ml|toml|log|sh|sql|vue|html)(?:[:(-]\d+|\s*[:-]\s)
+    | [ \t]{0,40}\d{1,2}[.)]\s+\S | ={4,} | -{4,} | ```
+    | [ \t]{0,40}(?:E|FAILED|PASSED|FAIL|PASS|ok|not\sok|✓|✗|✘|●|===+|---+|___+|\.\.\.)(?:\s|$)
+    | [ \t]{0,40}(?:def|class|func|fn|function|async|export|public|private|protected|static|pub|struct
+        |interface|enum
+        |impl|module|package|namespace)\s+\w+.*[({:;=]
+    | [ \t]{0,40}(?:if|elif|else|for|while|return|raise|throw|assert|switch|case|when|try|except|catch
+        |import|from
+        |const|let|var|yield|await|print|expect|it|test|describe|require|with|match|self|this|unless
+        |rescue)\b[\s.(].*[(){}\[\];=:'",][ \t]{0,40}$
+    | [ \t]{0,40}(?:return|assert|raise|yield|const|let|var)\s | .*\S[ ](?:=|return)[ \t]{0,40}$
+        | .*\S[ ]{2,8}\#[ ]
+    | [ \t]{0,40}(?:import|from)\s[\w.{}*,\s]+(?:\simport\s|\sfrom\s|;|$)
+    | [ \t]{0,40}["'][^"'\n]{1,200}["']\s*[,)\]}:;+]
+    | [ \t]{0,40}[\w.\[\]"'@$]{1,60}\s*(?::\s?[\w.\[\]|,<>\s]{1,40})?\s(?:=|:=|==|\+=|=>|->|\?)\s\S
+    | .*[;{][ \t]{0,40}$ | .*["')\]],[ \t]{0,40}$ | .*\)\s*(?:->\s\w+\s*)?:[ \t]{0,40}$
+    | \[[xX\s]\]\s | On\s.{5,80}wrote:
+    )""",
+        re.VERBOSE | re.MULTILINE,
+    )
+
+
+def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Literal["", "likely", "surely"]:
+    """Whether `text` quotes. `answered`: a server refused with it; `coded`: the caller knows its code.
+
+    Cost: O(characters), at most `READ` of what stands outside of notations.
+    """
+    if body.is_record and not answered:
+        return "surely"
+    if coded and answered:
+        return ""
+    points = _tagged(text[:READ]) if "<" in text[:READ] else 0
+    points += 2 if HOLLOW.search(text[:READ]) is not None else 0
+    prose = body.prose[:READ].strip()
+    if RAISED.match(prose) is not None:
+        prose = FRAME.sub("", prose)
+    if prose:
+        points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes))
+        if RAISED.match(prose) is not None:
+            points -= 3
+        elif "\n" not in prose and OPENED.match(prose) is not None:
+            points -= 1
+    if points < (6 if answered or coded else 2):
+        return ""
+    return "surely" if points >= 5 else "likely"
+
+
+def unspoken(message: str) -> str | None:
+    """`message` without what it quotes at length, where it says something of its own; else None.
+
+    A refusal of a malformed request quotes the request: `Invalid content: "prompt is too long …" is not …`.
+    """
+    if not QUOTE_SIGNS.intersection(message):
+        return _before_echo(message)
+    spans = [
+        found.span()
+        for found in islice(re.finditer(SPOKEN, message), 12)
+        if found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None
+    ]
+    if not spans:
+        return _before_echo(message)
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces.append(message[at:start])
+        at = end
+    pieces.append(message[at:])
+    outside = " ".join(pieces)
+    own = [word for word in WORD.findall(outside.lower()) if word not in WRAPPING]
+    return outside if len(own) > 1 else None
+
+
+def _before_echo(message: str) -> str | None:
+    """What stands before the echo of a text that could not be read: `Failed to parse …: <text>`."""
+    head, colon, echo = message.partition(": ")
+    return head if colon and len(echo) > 20 and re.search(PARSED, head) is not None else None
+
+
+def _tagged(text: str) -> int:
+    """Points for tags that no server's error page has."""
+    tags = {tag for tag in TAGS.findall(text) if tag.lower() not in PLAIN_TAGS}
+    return 2 if tags - {"Code"} else 0
+
+
+def _look(prose: str) -> int:
+    """Points for what the lines look like."""
+    points = 0
+    lines = [line for line in prose.split("\n") if line.strip()]
+    marked = sum(1 for _ in islice(_marked().finditer(prose), 4))
+    if marked:
+        points += 2 if marked < 4 else 4
+    found = re.search(PATTERNED, prose)
+    if found is not None:
+        points += 2
+    if len(lines) > 1:
+        if len(lines) - sum(1 for _ in re.finditer(KEYED, prose)) >= LINES:
+            points += 3
+        if sum(1 for _ in re.finditer(STAMPED, prose)) >= 2:
+            points += 3
+        if "Traceback (most recent" in prose or "\n    at " in prose or '\n  File "' in prose:
+            points += 2
+    if max(map(len, lines), default=0) > LONGEST:
+        points += 2
+    return points
+
+
+def _strange(prose: str, words: list[str]) -> int:
+    """Points for words that refusals do not use. English only."""
+    if not prose.isascii():
+        return 0
+    plain = WORD.findall(re.sub(NAMES, " ", prose).lower()) if re.search(NAMES, prose) else words
+    strange = [word for word in plain if len(word) > 1 and word not in FAMILIAR and word not in WORDS]
+    if len(strange) >= 4 and len(strange) * 4 >= len(plain):
+        return 2
+    return 1 if len(strange) >= 2 and len(strange) * 6 >= len(plain) else 0
+
+
+def _telling(prose: str, *, is_wrapper: bool) -> int:
+    """Points for words of somebody who tells of it."""
+    words = WORD.findall(prose.lower())
+    if is_wrapper and len(words) < 30:
+        words = []
+    points = 2 * len(TELLING.intersection(words)) + len(HINTING.intersection(words))
+    pairs = TELLING_PAIRS.intersection(pairwise(words))
+    if pairs:
+        strong = len(pairs - POLITE)
+        points += 2 * strong + (len(pairs) - strong) // 2
+    if len(words) > 1 and words[0] in OPENINGS and not prose[len(words[0]) :].lstrip(" \"'").startswith(":"):
+        points += 2 if words[1] != "your" else 0
+    if len(PROVIDERS.intersection(words)) > 2:
+        points += 2
+    points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
+    points += _strange(prose, words)
+    if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:
+        for spoken in islice(re.finditer(SPOKEN, prose), 6):
+            before = len(WORD.findall(prose[: spoken.start()].lower()))
+            behind = len(WORD.findall(prose[spoken.end() :].lower()))
+            said = spoken.group(1)
+            if " " in said.strip() and len(said) > 20 and (before + behind >= 8 or behind >= 4):
+                points += 2
+                break
+    if prose.rstrip().endswith("?"):
+        points += 2
+    return points

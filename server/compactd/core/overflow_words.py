@@ -1,0 +1,197 @@
+"""Reads a sentence of a refusal as concepts and numbers.
+
+Identifiers are split (`contextLengthExceeded`, `max_prompt_tokens`), so that a machine code is read like a
+sentence; names of models, paths, dates and identifiers with digits say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from compactd.core.overflow_lists import listed
+from compactd.core.overflow_vocabulary import (
+    END,
+    FIELD,
+    FIRSTS,
+    FOREIGN,
+    NONE,
+    NUMBER,
+    OUTPUT,
+    OVER,
+    PAIRED,
+    PLUS,
+    WITHIN,
+    WORDS,
+)
+
+WIDE = str.maketrans("：，。；！？（）【】［］「」＞＜≥≤＝／　\u00a0\u202f’`", ':,.;!?()[][]""><><=/   \' ')
+
+TOKEN = re.compile(
+    r"""https?://\S+
+    |[A-Za-z\u00c0-\u024f_][\w']*(?:[-.@/\[]+[A-Za-z0-9_][\w]*\]?)*
+    |(?P<number>\d{1,3}(?:,\d{3}){1,4}(?!\d)|\d{1,3}(?:[ ]\d{3}){1,4}(?!\d)|\d{1,3}(?:\.\d{3}){2,4}(?!\d)
+        |\d+(?:_\d{3})*(?:\.\d+)*)
+    |=>|>=|<=|->|[<>=+\-.;!?:,()\[\]{}/\n%|]""",
+    re.VERBOSE,
+)
+PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z\u00c0-\u024f']+|\d+")
+SUFFIXES = listed("c h py js ts go rs md txt json yaml yml toml log java rb php cpp cs sh sql html css")
+"""Ends of file names, whose words say nothing."""
+FIELD_TAILS = ("name", "id", "description", "title", "_key")
+"""Ends of paths to short fields."""
+LABELS = frozenset(
+    {
+        "message",
+        "content",
+        "body",
+        "text",
+        "response",
+        "request",
+        "data",
+        "details",
+        "failed",
+        "error",
+        "model",
+    }
+)
+"""Words before a colon that name what follows, and say nothing themselves."""
+MAXIMUM_YOU, MAX_YOU = ["maximum", "tokens", "you"], ["max", "tokens", "you"]
+"""Before "requested": Bedrock's name of the output cap (400, Converse, seen 2024-12)."""
+SCALES = {"k": 1000, "m": 1_000_000}
+
+
+class Lexeme(NamedTuple):
+    """A word, number or sign of a sentence."""
+
+    concept: str
+    word: str
+    value: int
+    """Of a number; else 0."""
+    at: int
+    """Offset in the text read."""
+
+
+def lexemes(text: str) -> list[Lexeme]:
+    """`text` as concepts, in order. Cost: O(characters)."""
+    if not text.isascii():
+        text = foreign_words().sub(lambda found: f" {FOREIGN[found.group()]} ", text.translate(WIDE))
+    elif "`" in text:
+        text = text.replace("`", " ")
+    found: list[Lexeme] = []
+    for token in TOKEN.finditer(text):
+        word, at = token.group().rstrip("'") or "'", token.start()
+        first = word[0]
+        if token.lastgroup == "number":
+            found.append(_number(text, word, at, token.end()))
+        elif first.isalpha() or first == "_":
+            lower = word.lower()
+            concept = WORDS.get(lower)
+            if concept is not None:
+                _push(found, concept, lower, at)
+            elif lower in SCALES and found and found[-1].concept == NUMBER:
+                continue
+            elif lower.isalpha() and (word == lower or word[1:].islower() or word.isupper()):
+                _push(found, NONE, lower, at)
+            elif lower.startswith(("http://", "https://")):
+                continue
+            else:
+                _identifier(found, word, lower, at)
+        elif first in ".;!?\n{}|":
+            found.append(Lexeme(END, word, 0, at))
+        elif first in ">":
+            found.append(Lexeme(OVER, ">", 0, at))
+        elif first in "<":
+            found.append(Lexeme(WITHIN, "<=", 0, at))
+        elif first == "+":
+            found.append(Lexeme(PLUS, word, 0, at))
+        else:
+            if first == ":" and found and found[-1].word in LABELS:
+                found[-1] = Lexeme(NONE, found[-1].word, 0, found[-1].at)
+            elif first == "=" and found and found[-1].word == "context":
+                found[-1] = Lexeme(NONE, "context=", 0, found[-1].at)
+            found.append(Lexeme(NONE, word, 0, at))
+    return found
+
+
+@cache
+def foreign_words() -> re.Pattern[str]:
+    """The words of `FOREIGN`, longest first. Compiled at the first text that has one."""
+    return re.compile("|".join(sorted(FOREIGN, key=len, reverse=True)))
+
+
+def _push(found: list[Lexeme], concept: str, word: str, at: int) -> None:
+    """Appends a word, or folds it into the one before where both have a meaning of their own."""
+    if found:
+        before = found[-1]
+        if word == "requested" and [x.word for x in found[-3:]] in (MAXIMUM_YOU, MAX_YOU):
+            found[-3:] = [Lexeme(OUTPUT, "max tokens requested", 0, found[-3].at)]
+            return
+        if before.word in FIRSTS and (folded := PAIRED.get((before.word, word))) is not None:
+            found[-1] = Lexeme(folded, f"{before.word} {word}", 0, before.at)
+            return
+    if word in FIRSTS and (alone := PAIRED.get((word, ""))) is not None:
+        concept = alone
+    found.append(Lexeme(concept, word, 0, at))
+
+
+def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
+    """A name, path or code: known as a whole, or word by word."""
+    whole = lower.replace("_", "").replace("-", "").replace("'", "")
+    if "/" in word:
+        for part in word.split("/")[-2:]:
+            if part and part[0].isalpha():
+                low = part.lower()
+                if (known := WORDS.get(low)) is not None or low.isalpha():
+                    _push(found, known or NONE, low, at)
+                else:
+                    _identifier(found, part, low, at)
+        return
+    if "[" in word or word.count(".") > 1 or (any(c.isdigit() for c in word) and "_" not in word):
+        tail = re.split(r"[.\[\]]", lower)[-1]
+        found.append(Lexeme(FIELD if tail.endswith(FIELD_TAILS) else NONE, lower, 0, at))
+        return
+    if lower.rpartition(".")[2] in SUFFIXES and "." in lower:
+        found.append(Lexeme(NONE, lower, 0, at))
+        return
+    concept = WORDS.get(whole)
+    if concept is not None:
+        found.append(Lexeme(concept, lower, 0, at))
+        return
+    for part in PART.findall(word):
+        low = part.lower()
+        if not low.isdigit():
+            _push(found, WORDS.get(low, NONE), low, at)
+
+
+def _number(text: str, word: str, at: int, end: int) -> Lexeme:
+    """A number that stands for itself; one that is part of a name has no concept."""
+    digits = word.replace(",", "").replace("_", "").replace(" ", "")
+    if digits.count(".") == 1:
+        digits, _, fraction = digits.partition(".")
+        scaled = _scale(text, end)
+        if scaled > 1:
+            return Lexeme(NUMBER, word, int(float(f"{digits[:12]}.{fraction[:6]}") * scaled), at)
+        if fraction.strip("0"):
+            return Lexeme(NONE, word, 0, at)
+    elif "." in digits:
+        digits = digits.replace(".", "")
+    before, after = text[at - 1 : at] if at else "", text[end : end + 1]
+    if len(digits) > 12 or (before and before in "-_@#$.") or after == "%":
+        return Lexeme(NONE, word, 0, at)
+    if after and (after.isalpha() or after == "_"):
+        scaled = _scale(text, end)
+        if scaled > 1:
+            return Lexeme(NUMBER, word, int(digits) * scaled, at)
+        if not text[end : end + 6].lower().startswith(("tok", "input", "prompt")):
+            return Lexeme(NONE, word, 0, at)
+    if after == "-" and text[end + 1 : end + 2].isdigit():
+        return Lexeme(NONE, word, 0, at)
+    return Lexeme(NUMBER, word, int(digits), at)
+
+
+def _scale(text: str, end: int) -> int:
+    """1000 behind `32k`, 1 000 000 behind `1M`, else 1."""
+    scale = SCALES.get(text[end : end + 1].lower(), 1)
+    return scale if scale > 1 and not text[end + 1 : end + 2].isalpha() else 1

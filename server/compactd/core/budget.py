@@ -11,7 +11,9 @@ Every term carries where it comes from, for `agent/state`. Tokens throughout; al
 from __future__ import annotations
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from compactd.core.calibration import EXACT, Scale
 from compactd.core.limits import Keep as Keep
 from compactd.core.limits import Term as Term
 from compactd.core.limits import Window as Window
@@ -25,6 +27,9 @@ HEADROOM_TOKENS = 1024
 """An answer needs room too: with less than this left (window ÷ 16 of a small window), a request is over."""
 
 HEADROOM_DIVISOR = 16
+
+WORTH_A_WORD = 2048
+"""Tokens below which a report and an estimate may differ as they like: a program's own prompt is more."""
 
 SUMMARY_DIVISOR = 16
 SUMMARY_LEAST = 512
@@ -46,6 +51,12 @@ class Size(Struct, frozen=True, kw_only=True):
     """Estimate of what came after that report, its answer included."""
     report: Usage | None = None
     """That report."""
+    slope: float = 1.0
+    """What the estimates above were multiplied by, as the session's reports taught."""
+    hidden: int = 0
+    """What reports showed beside all that we know of; part of a report, and of no estimate above."""
+    reported_estimate: int | None = None
+    """What we would have estimated for the request that was reported on, with what is hidden."""
 
 
 class Budget(Struct, frozen=True, kw_only=True):
@@ -76,6 +87,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     threshold: int | None
     used: int
     enabled: bool
+    hidden: int = 0
+    """Tokens of each request that are in none of our estimates."""
     warnings: tuple[str, ...] = ()
     """Settings that cannot be as they were set, for a person."""
 
@@ -90,7 +103,8 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
     limits = limits_of(resolved, window)
     keep = keep_of(settings, "threshold", limits.tokens, limits.cap, limits.threshold)
     base = size.base or 0
-    trailing = size.trailing if size.base is not None else size.estimated
+    hidden = min(size.hidden, (limits.tokens or 0) // 2)
+    trailing = size.trailing if size.base is not None else size.estimated + hidden
     used = max(0, base + trailing)
     over = is_over(used, limits.tokens, limits.cap)
     due = (
@@ -107,17 +121,15 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
         )
     return Standing(
         budget=Budget(
-            window=limits.window,
+            window=_window_term(limits.window, size),
             input_limit=Term(limits.input_limit, window.source if limits.input_limit else "none"),
-            observed=Term(limits.observed, "a rejection or report" if limits.observed else "none"),
+            observed=Term(limits.observed, window.observed_source if limits.observed else "none"),
             cap=Term(limits.cap, "min(window, input_limit, observed)"),
             reserve=limits.reserve,
             threshold=Term(limits.threshold, limits.threshold_source),
             keep=Term(keep.tokens if keep.messages is None else keep.messages, keep.source),
-            base=Term(base, "the last report" if size.base is not None else "no report of this context"),
-            trailing=Term(
-                trailing, "estimate since then" if size.base is not None else "estimate of everything"
-            ),
+            base=_base_term(size),
+            trailing=Term(trailing, _estimate_source(size, hidden)),
             used=Term(used, "base + trailing"),
             max_output=_max_output(window, limits.tokens, used),
             over=Term(over, "used > cap, or used + min(1024, window ÷ 16) > window"),
@@ -134,7 +146,22 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
         threshold=limits.threshold,
         used=used,
         enabled=settings.enabled,
+        hidden=hidden,
         warnings=warnings,
+    )
+
+
+def in_estimates(standing: Standing, scale: Scale) -> Standing:
+    """`standing` with window, cap and threshold as sizes of what we would estimate: for a plan, whose tokens
+    are estimates all. None of them is larger than it was."""
+    if scale == EXACT:
+        return standing
+    hidden = Scale(scale.slope, standing.hidden)
+    return replace(
+        standing,
+        window=None if standing.window is None else hidden.limit(standing.window),
+        cap=None if standing.cap is None else hidden.limit(standing.cap),
+        threshold=None if standing.threshold is None else hidden.limit(standing.threshold),
     )
 
 
@@ -207,6 +234,41 @@ def keep_of(
         return keep
     most = max(1, min(threshold, cap) // 2)
     return keep if keep.tokens <= most else Keep(tokens=most, source="threshold ÷ 2, on a small window")
+
+
+def _base_term(size: Size) -> Term:
+    """The report that the size starts from; it says where our estimate of that request is far off."""
+    if size.base is None:
+        return Term(0, "no report of this context")
+    ours = size.reported_estimate
+    if ours is None or not _disagree(size.base, ours):
+        return Term(size.base, "the last report")
+    return Term(
+        size.base, f"the last report; our estimate of that request, {ours:,}, differs by more than half"
+    )
+
+
+def _window_term(window: Term, size: Size) -> Term:
+    """The window; it says where a report does not fit into it by far: then one of the two is wrong."""
+    if size.base is None or not isinstance(window.value, int) or size.base <= window.value:
+        return window
+    if not _disagree(size.base, window.value):
+        return window
+    return Term(window.value, f"{window.source}; the last report, {size.base:,}, is more than half above it")
+
+
+def _disagree(one: int, other: int) -> bool:
+    """True for two sizes that differ by more than half of the smaller and are worth a word."""
+    return max(one, other) >= WORTH_A_WORD and 2 * max(one, other) > 3 * min(one, other)
+
+
+def _estimate_source(size: Size, hidden: int) -> str:
+    source = "estimate of everything" if size.base is None else "estimate since then"
+    if size.slope != 1.0:
+        source += f" × {size.slope:.2f}, the growth that reports showed"
+    if size.base is None and hidden:
+        source += f", and {hidden:,} that they showed beside it"
+    return source
 
 
 def _max_output(window: Window, tokens: int | None, used: int) -> Term:

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from compactd.core.budget import Size, Standing, Window
+from compactd.core.calibration import EXACT, Scale
 from compactd.core.fold import Fold
-from compactd.core.registry import Lookup
+from compactd.core.lookup import Lookup
+from compactd.core.observed import Observed, with_observed
+from compactd.core.tokens import Counter, ScriptAware
 from compactd.messages import ContextUsage, TokenUsage
 
 
-def size_of(fold: Fold) -> Size:
-    """How large the next request is. O(1)."""
+def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
+    """How large the next request is, with our estimates read by `scale`. O(1)."""
     report = fold.last_report.usage if fold.base is not None and fold.last_report else None
-    return Size(estimated=fold.estimated, base=fold.base, trailing=fold.trailing, report=report)
+    if report is None:
+        return unreported(fold.estimated, scale)
+    answer = fold.calibrator.answer
+    after = fold.trailing - answer.counted
+    return Size(
+        estimated=scale.tokens(fold.estimated),
+        base=fold.base,
+        trailing=answer.tokens(scale) + scale.tokens(after),
+        report=report,
+        slope=scale.slope,
+        hidden=scale.hidden,
+        reported_estimate=scale.tokens(fold.estimated - after - answer.estimate) + scale.hidden,
+    )
 
 
-def window_of(fold: Fold, known: Lookup | None) -> Window:
-    """The model's limits: the window that the client named for its model, else what the registry says."""
-    given, report = fold.model.context_window, fold.last_report
-    reported = report.usage.context_window if report else None
+def scale_of(fold: Fold, counter: Counter) -> Scale:
+    """How a session's reports read its estimates: as they are, but where `auto` has no tokenizer. O(1)."""
+    if not isinstance(counter, ScriptAware):
+        return EXACT
+    return fold.calibrator.scale(counter.name, fold.model.model, counter.factor)
+
+
+def unreported(estimated: int, scale: Scale) -> Size:
+    """The size of a request that no report measured and we estimate at `estimated`."""
+    return Size(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
+
+
+def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None) -> Window:
+    """The limits of the session's model: the window that the client named for it, else what the registry
+    says, and what its server taught. A refusal of this very session counts where the registry has no say."""
+    given, reported = fold.model.context_window, fold.reported_window
+    refused = fold.rejected.limit if fold.rejected else None
+    is_refused = fold.rejected is not None and refused is None
+    source = "a rejection of this session"
     if given is not None:
         return Window(
-            window=given, confidence="override", source="session/start: context_window", reported=reported
+            window=given,
+            confidence="override",
+            source="session/start: context_window",
+            reported=reported,
+            observed=refused,
+            observed_source=source,
+            rejected=is_refused,
         )
     if known is None:
-        return Window(source="no model is named", reported=reported)
+        return Window(
+            source="no model is named",
+            reported=reported,
+            observed=refused,
+            observed_source=source,
+            rejected=is_refused,
+        )
+    return replace(known_window(known, learned), reported=reported, rejected=is_refused)
+
+
+def known_window(known: Lookup, learned: Observed | None) -> Window:
+    """The limits of a model that no session knows better: the registry's, and what its server taught."""
+    if learned is not None and learned.by == "server":
+        known, learned = with_observed(known, learned), None
     return Window(
         window=known.context_window,
         confidence=known.confidence,
         source=f"{known.source}: {known.how}",
         input_limit=known.input_limit,
         output_limit=known.output_limit,
-        reported=reported,
+        observed=learned.window if learned else None,
+        observed_source=learned.source if learned else "",
     )
 
 
@@ -62,5 +114,5 @@ def context_usage(fold: Fold, standing: Standing) -> ContextUsage:
     return ContextUsage(
         tokens=standing.used,
         usage_tokens=fold.base or 0,
-        trailing_tokens=fold.trailing if fold.base is not None else fold.estimated,
+        trailing_tokens=standing.used - (fold.base or 0),
     )

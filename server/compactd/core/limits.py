@@ -48,7 +48,9 @@ class Window(Struct, frozen=True, kw_only=True):
     input_limit: int | None = None
     output_limit: int | None = None
     observed: int | None = None
-    """The lowest limit that a rejection or a report taught this session."""
+    """The limit that a rejection taught."""
+    observed_source: str = "a rejection"
+    """Where `observed` comes from, in words."""
     reported: int | None = None
     """`context_window` of the last usage report that has one."""
     rejected: bool = False
@@ -135,14 +137,14 @@ def _window(
     if given is not None:
         if observed is not None and observed < given:
             warning = f"context_window is {given:,}, but the provider takes no more than {observed:,}"
-            return observed, "observed", "a rejection or report", None, (warning,)
+            return observed, "observed", window.observed_source, None, (warning,)
         return given, "override", source, None, ()
     if window.window is not None and window.confidence != "guess":
         if observed is not None and observed < window.window:
-            return observed, "observed", "a rejection or report", window.input_limit, ()
+            return observed, "observed", window.observed_source, window.input_limit, ()
         return window.window, window.confidence, window.source, window.input_limit, ()
     if observed is not None:
-        return observed, "observed", "a rejection or report", window.input_limit, ()
+        return observed, "observed", window.observed_source, window.input_limit, ()
     unknown = settings.rules.unknown
     if unknown.from_report and window.reported is not None:
         return window.reported, "observed", "the last usage report", window.input_limit, ()
@@ -170,10 +172,10 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
     profile = f"profile {settings.profile}"
     match rule:
         case Ratio(ratio=ratio, of=of, guess_ratio=guess_ratio):
-            usual = share_of(whole, ratio, up=rules.inclusive)
+            usual = max(1, share_of(whole, ratio, up=rules.inclusive))
             shown = Term(whole - usual, f"{of} − {ratio:.0%}, {profile}")
             if limits.confidence == "guess" and guess_ratio is not None:
-                share = share_of(whole, guess_ratio, up=rules.inclusive)
+                share = max(1, share_of(whole, guess_ratio, up=rules.inclusive))
                 source = f"{profile}: {guess_ratio:.0%} of a guessed {of}"
                 return replace(limits, reserve=shown, threshold=share, threshold_source=source)
             source = f"{profile}: {ratio:.0%} of the {of}"

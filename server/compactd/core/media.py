@@ -1,26 +1,21 @@
-"""Images and documents: how large they are, read from their first bytes, and what that costs in tokens."""
+"""Images and documents: how large they are, read from their first bytes, and what that costs in tokens.
+
+What a size costs is each provider's rule: `core/pictures.py`.
+"""
 
 from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
 
+from compactd.core.pictures import ANTHROPIC, PictureRule, most_tokens, page_tokens, picture_tokens
 from compactd.messages import Document, Image
-
-PIXELS_PER_TOKEN = 750
-"""tokens = width × height ÷ 750 (Anthropic's documentation, "Vision", seen 2026-11)."""
-
-MAX_IMAGE_TOKENS = 1600
-"""A larger image is scaled down to about 1.15 megapixels first (same page): more than this none costs."""
-
-PAGE_TOKENS = 3000
-"""The upper end of "1,500-3,000 tokens per page" (Anthropic's documentation, "PDF support", seen 2026-11)."""
 
 PAGE_BYTES = 50_000
 """Of a PDF whose pages nobody counted, taken as one page."""
 
 MAX_PAGES = 100
-"""Anthropic's limit for one request (same page): no guess exceeds it."""
+"""Anthropic's limit for one request ("PDF support", seen 2026-11): no guess exceeds it."""
 
 HEAD_BYTES = 4096
 """Enough for the size in a PNG, GIF or WebP, and in most JPEGs."""
@@ -29,16 +24,23 @@ JPEG_BYTES = 512 * 1024
 """How far a JPEG is searched for its size: colour profiles and previews come before it."""
 
 
-def image_tokens(image: Image) -> int:
-    """Tokens of an image by its pixels: 1 to `MAX_IMAGE_TOKENS`, the latter where its size is unknown."""
+def image_tokens(image: Image, rule: PictureRule = ANTHROPIC) -> int:
+    """Tokens of an image by its pixels, at least 1; the rule's most where nobody knows its size."""
     size: tuple[int, int] | None = None
     if image.width is not None and image.height is not None:
         size = (image.width, image.height)
     elif image.data is not None:
         size = image_size(image.data)
+    elif image.url is not None and image.url.startswith("data:"):
+        size = image_size(image.url)
     if size is None or min(size) <= 0:
-        return MAX_IMAGE_TOKENS
-    return min(MAX_IMAGE_TOKENS, -(-size[0] * size[1] // PIXELS_PER_TOKEN))
+        return most_tokens(rule)
+    return picture_tokens(*size, rule)
+
+
+def document_pages_tokens(document: Document, rule: PictureRule = ANTHROPIC) -> int:
+    """Tokens of the pages of a document whose text we cannot read."""
+    return page_count(document) * page_tokens(rule)
 
 
 def image_size(data: str) -> tuple[int, int] | None:

@@ -2,8 +2,8 @@
 
 A `Counter` counts a text; everything else here says which texts of a message a model reads and sums
 them. Images count by their pixels, documents by their pages, never by the bytes of their base64.
-Nothing is added per message: what a provider puts around one is part of the intercept that a
-session's reports calibrate.
+Nothing is added per message: what a provider puts around one is part of the slope and intercept that a
+session's reports calibrate. A call of a tool is the exception, where its size is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Protocol
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.media import PAGE_TOKENS, image_tokens, page_count, text_of
+from compactd.core.media import document_pages_tokens, image_tokens, text_of
+from compactd.core.pictures import ANTHROPIC, PictureRule, is_late_claude, picture_rule
 from compactd.core.script import estimate, slices
 from compactd.messages import (
     Block,
@@ -29,9 +30,25 @@ from compactd.messages import (
     Unknown,
 )
 
-FAMILY_FACTORS = {"openai": 1.0, "claude": 1.2, "gemini": 1.15}
-"""Tokens of a family's own tokenizer for each o200k token (research of 2026-11: Claude 2's vocabulary gave
-1.07 on Python, 1.15 on traces, 1.27 on Chinese; Continue multiplies by 1.23 for Claude, 1.18 for Gemini)."""
+FAMILY_FACTORS = {"openai": 1.0, "claude": 1.13, "claude-4.7": 1.36, "gemini": 1.15}
+"""Tokens of a family's own tokenizer for each o200k token. Claude: what predicts seven recorded sessions of
+Sonnet 4 to Opus 4.6 best; their slopes are 1.00 to 1.20 beside `CALL_TOKENS` (docs/truth.md, 2026-11); its
+vocabulary of 2023 gave 1.07 on Python, 1.15 on traces, 1.27 on Chinese. From Opus 4.7 on it makes 1.0 to 1.35
+times as many (Anthropic's documentation, "What's new in Claude Opus 4.7"). Gemini: Continue takes 1.18."""
+
+CALL_TOKENS = {"claude": 85, "claude-4.7": 102}
+"""Tokens that stand around a call of a tool and its result, beside what both say. Claude's: what the reports
+of those sessions leave for each call, 50 to 105, about 65 beside 8 a message (docs/truth.md, 2026-11)."""
+
+FORGETS_THINKING = frozenset(("openai", "gemini"))
+"""Families whose thinking no next request holds: OpenAI's chat API takes none back and the other drops it
+from earlier turns; Gemini's are summaries, which are not sent (their documentation, "Reasoning" and
+"Thinking", seen 2026-11). Claude keeps it from Opus 4.5 and Sonnet 4.6 on, until then that of the running
+tool loop ("Extended thinking"): in the recorded sessions that have any it stays (docs/truth.md)."""
+
+OTHER_CALL_TOKENS = 20
+"""The same of the others: special tokens, recipient and channel of a call and of its result in OpenAI's
+Harmony format, and Hermes' tags that Qwen uses, are 15 to 25 (their documentation, seen 2026-11)."""
 
 OTHER_FACTOR = 1.1
 """The same for every family that `FAMILY_FACTORS` does not name."""
@@ -48,6 +65,22 @@ class Count(Struct, frozen=True):
 
     tokens: int
     exact: bool
+
+
+class Habits(Struct, frozen=True, kw_only=True):
+    """What a model's provider makes of blocks that are more, or less, than their text."""
+
+    call_tokens: int = 0
+    """Around each call of a tool and its result."""
+    keeps_thinking: bool = True
+    """Thinking of earlier answers is part of the next request."""
+    pictures: PictureRule = ANTHROPIC
+
+
+class Provided(Struct, frozen=True, kw_only=True):
+    """A counter for the models of one provider."""
+
+    habits: Habits = Habits()
 
 
 class Counter(Protocol):
@@ -93,11 +126,12 @@ class Chars4Utf16(Struct, frozen=True):
         return (units + 2) // 4
 
 
-class ScriptAware(Struct, frozen=True):
+class ScriptAware(Provided, frozen=True):
     """What o200k would count, told from the kinds of characters, × the factor of the model's family."""
 
     factor: float = 1.0
     name: str = "script_aware"
+    """Another one for another family, so that a change of model counts again."""
     exact: bool = False
 
     def count(self, text: str) -> int:
@@ -112,6 +146,33 @@ def family_factor(family: str | None) -> float:
     return FAMILY_FACTORS.get(family or "", OTHER_FACTOR)
 
 
+def script_aware(family: str | None, model: str | None = None) -> ScriptAware:
+    """The estimator for a family of tokenizers, as the registry names it; none where nobody knows it.
+
+    `model`, its name, tells which of Claude's tokenizers it has, and what images cost.
+    """
+    if family == "claude" and is_late_claude(model):
+        family = "claude-4.7"
+    known = family if family in FAMILY_FACTORS else "other"
+    habits = Habits(
+        call_tokens=CALL_TOKENS.get(known, OTHER_CALL_TOKENS),
+        keeps_thinking=known not in FORGETS_THINKING,
+        pictures=picture_rule(model),
+    )
+    return ScriptAware(family_factor(family), f"script_aware:{known}", habits=habits)
+
+
+def is_text(message: Message) -> bool:
+    """True where a tokenizer alone tells the size of `message`: no image, no document, nothing unknown."""
+    return all(_is_text(block) for block in message.content)
+
+
+def _is_text(block: Block) -> bool:
+    if isinstance(block, ToolResult) and not isinstance(block.content, str):
+        return all(_is_text(inner) for inner in block.content)
+    return isinstance(block, Text | ToolCall | ToolResult | Thinking)
+
+
 def message_tokens(message: Message, counter: Counter) -> int:
     """Tokens that the blocks of `message` take in a request; 0 for none. O(message)."""
     return sum(block_tokens(block, counter) for block in message.content)
@@ -120,22 +181,26 @@ def message_tokens(message: Message, counter: Counter) -> int:
 def block_tokens(block: Block, counter: Counter) -> int:
     """Tokens of one block.
 
-    A call is its name + its arguments as compact JSON. A result is its text, or its blocks. Signatures
-    count nothing: no model reads them.
+    Thinking is its text where the provider sends it again, else nothing. A call is its name + its arguments
+    as compact JSON, and what the provider puts around it where `counter` knows that. A result is its
+    text, or its blocks. Signatures count nothing: no model reads them.
     """
     match block:
         case Text(text=text):
             return counter.count(text)
         case Thinking(text=text, redacted=redacted):
+            if isinstance(counter, Provided) and not counter.habits.keeps_thinking:
+                return 0
             return counter.count(text) + (blob_tokens(redacted.encode()) if redacted else 0)
         case ToolCall(name=name, arguments=arguments):
-            return counter.count(name + compact_arguments(arguments))
+            around = counter.habits.call_tokens if isinstance(counter, Provided) else 0
+            return counter.count(name + compact_arguments(arguments)) + around
         case ToolResult(content=content):
             if isinstance(content, str):
                 return counter.count(content)
             return sum(block_tokens(inner, counter) for inner in content)
         case Image():
-            return image_tokens(block)
+            return image_tokens(block, _pictures(counter))
         case Document():
             return _document_tokens(block, counter)
         case Opaque(raw=raw) | Unknown(raw=raw):
@@ -205,4 +270,8 @@ def _document_tokens(document: Document, counter: Counter) -> int:
     text = text_of(document)
     if text is not None:
         return title + counter.count(text)
-    return title + page_count(document) * PAGE_TOKENS
+    return title + document_pages_tokens(document, _pictures(counter))
+
+
+def _pictures(counter: Counter) -> PictureRule:
+    return counter.habits.pictures if isinstance(counter, Provided) else ANTHROPIC

@@ -20,6 +20,25 @@ MAX_TOKENS = 2**53
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 
+class Billing:
+    """Sums over all usage reports of a session. Tokens; they decide nothing."""
+
+    def __init__(self) -> None:
+        self.prompt = 0
+        self.completion = 0
+        self.cache_read = 0
+        self.cache_write = 0
+        self.reasoning = 0
+
+    def add(self, usage: Usage) -> None:
+        """Takes one report in."""
+        self.prompt += context_size(usage)
+        self.completion += usage.output_tokens
+        self.cache_read += usage.cache_read_tokens
+        self.cache_write += usage.cache_write_tokens
+        self.reasoning += usage.reasoning_tokens
+
+
 def context_size(usage: Usage) -> int:
     """Tokens that the request took in the window: input, cache read, cache write. 0 is no measurement."""
     return usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
+from compactd.core.pictures import picture_rule
 from compactd.core.script import SLICE_CHARS, estimate
-from compactd.core.tokens import Chars4, Chars4Utf16, Counter, ScriptAware, family_factor
+from compactd.core.tokens import Chars4, Chars4Utf16, Counter, Habits, Provided, script_aware
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,7 +126,7 @@ def unpack(name: str, folder: Path | None = None) -> dict[bytes, int]:
     return ranks
 
 
-class Bpe(Struct, frozen=True):
+class Bpe(Provided, frozen=True):
     """A counter that encodes with `encoding`, loading it at the first text."""
 
     name: str
@@ -198,8 +199,9 @@ _INDENT = 128
 """How far the next line is looked at for its first word."""
 
 
-def counter_for(estimator: str, tokenizer: str | None) -> Counter:
+def counter_for(estimator: str, tokenizer: str | None, model: str | None = None) -> Counter:
     """The counter of an estimator for a model's `tokenizer`, as `models/lookup` tells it; none if unknown.
+    `model`, its name, tells what images cost it.
 
     `chars4`, `chars4_utf16`: as they are. `tokenizer`: the model's own ranks where we have them, else
     o200k_base, not exact. `auto`: the model's own ranks, else the script-aware estimate × the family's
@@ -211,9 +213,9 @@ def counter_for(estimator: str, tokenizer: str | None) -> Counter:
         case "chars4_utf16":
             return Chars4Utf16()
         case "auto" | "tokenizer" if tokenizer is not None and tokenizer in SPECS:
-            return Bpe(tokenizer)
+            return Bpe(tokenizer, habits=Habits(keeps_thinking=False, pictures=picture_rule(model)))
         case "tokenizer":
-            return Bpe("o200k_base", exact=False)
+            return Bpe("o200k_base", exact=False, habits=Habits(pictures=picture_rule(model)))
         case "auto":
-            return ScriptAware(family_factor(tokenizer))
+            return script_aware(tokenizer, model)
     raise KeyError(estimator)

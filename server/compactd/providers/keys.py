@@ -1,0 +1,118 @@
+"""Where keys come from: the environment as it was at the start, or the user's private `keys.toml`.
+
+Nowhere else: a workspace's file could send the user's conversations and key wherever it likes.
+
+    [openai]
+    key = "sk-…"
+    base_url = "https://gateway.example/v1"   # if it is not the provider's own
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from compactd.core.model_names import provider_of
+from compactd.errors import NoProvider
+from compactd.providers.secret import Secret
+
+KEYS_FILE = "keys.toml"
+"""In the user's `compactd` folder, for the owner alone."""
+
+_LARGEST_BYTES = 1024 * 1024
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """What `keys.toml` says of one provider."""
+
+    key: str | None = None
+    base_url: str | None = None
+
+
+class Keyring:
+    """Keys by provider. The file is read at the first need, and again where it has changed."""
+
+    def __init__(self, environ: Mapping[str, str], path: Path | None) -> None:
+        """`path`: of `keys.toml`; it need not be there."""
+        self._environ = environ
+        self._path = path
+        self._read_at: tuple[int, int] | None = None
+        self._entries: dict[str, Entry] = {}
+
+    def __repr__(self) -> str:
+        return "Keyring(…)"
+
+    def key(self, provider: str, names: tuple[str, ...]) -> Secret | None:
+        """The key for `provider`: the first of the variables `names` that is set, else the file's.
+
+        Raises `NoProvider` where what is there cannot be a key, or the file is not private.
+        """
+        for name in names:
+            if text := self._environ.get(name, "").strip():
+                return _secret(text, name)
+        entry = self._file().get(provider)
+        return None if entry is None or not entry.key else _secret(entry.key.strip(), KEYS_FILE)
+
+    def base_url(self, provider: str, names: tuple[str, ...]) -> str | None:
+        """The address that the user gave for `provider`, in the environment or the file."""
+        for name in names:
+            if text := self._environ.get(name, "").strip():
+                return text
+        entry = self._file().get(provider)
+        return None if entry is None else entry.base_url
+
+    def _file(self) -> dict[str, Entry]:
+        if self._path is None:
+            return {}
+        try:
+            found = self._path.stat()
+        except OSError:
+            return {}
+        _check_private(found.st_mode, found.st_uid)
+        if found.st_size > _LARGEST_BYTES:
+            raise NoProvider(f"{KEYS_FILE} is too large to be a list of keys")
+        if self._read_at != (found.st_mtime_ns, found.st_size):
+            self._entries = _entries(self._path)
+            self._read_at = (found.st_mtime_ns, found.st_size)
+        return self._entries
+
+
+def _check_private(mode: int, owner: int) -> None:
+    if sys.platform == "win32":
+        return
+    import os
+
+    if mode & 0o077:
+        raise NoProvider(f"{KEYS_FILE} can be read by others, so its keys are not used: chmod 600 it")
+    if owner not in (os.getuid(), 0):
+        raise NoProvider(f"{KEYS_FILE} belongs to somebody else, so its keys are not used")
+
+
+def _entries(path: Path) -> dict[str, Entry]:
+    import tomllib
+
+    # Errors are told without their text: it may quote a line, and with it a key.
+    try:
+        tables = tomllib.loads(path.read_bytes().decode())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        raise NoProvider(f"{KEYS_FILE} cannot be read as TOML") from None
+    entries = {}
+    for name, table in tables.items():
+        try:
+            given = {"key": table} if isinstance(table, str) else table
+            entries[provider_of(name)] = msgspec.convert(given, Entry)
+        except msgspec.ValidationError:
+            raise NoProvider(
+                f"{KEYS_FILE}: a provider has a `key` and a `base_url`, both text; {name!r} has other things"
+            ) from None
+    return entries
+
+
+def _secret(text: str, source: str) -> Secret:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise NoProvider(f"what {source} holds is no key: it has spaces or characters that no header takes")
+    return Secret(text)

@@ -1,0 +1,111 @@
+"""What the world between us and a provider needs: proxies, certificates, addresses without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    import ssl
+
+_LOOPBACK = frozenset(("localhost", "::1", "ip6-localhost"))
+
+
+class Address(Struct, frozen=True, kw_only=True):
+    """Where a base URL points."""
+
+    scheme: str
+    host: str
+    port: int | None
+    path: str
+    """Without a `/` at its end."""
+
+    @property
+    def place(self) -> str:
+        """`https://host:port`, for messages: no user, no password, no path."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}{'' if self.port is None else f':{self.port}'}"
+
+
+def address_of(base_url: str) -> Address | None:
+    """`base_url` taken apart; None where it is no http or https URL with a host."""
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(base_url.strip())
+        port = parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        return None
+    return Address(scheme=parts.scheme, host=parts.hostname, port=port, path=parts.path.rstrip("/"))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine, by its name: nothing is looked up."""
+    bare = host.lower().rstrip(".")
+    return bare in _LOOPBACK or bare.endswith(".localhost") or _is_127(bare)
+
+
+def _is_127(host: str) -> bool:
+    numbers = host.split(".")
+    return len(numbers) == 4 and numbers[0] == "127" and all(number.isdigit() for number in numbers)
+
+
+def proxy_for(address: Address, environ: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for `address`: `HTTPS_PROXY` and its like, `NO_PROXY`.
+
+    Lower-case names win, as in curl. This machine is never reached through a proxy.
+    """
+    if is_loopback(address.host):
+        return None
+    if _is_excepted(address, _either(environ, "no_proxy")):
+        return None
+    proxy = _either(environ, f"{address.scheme}_proxy") or _either(environ, "all_proxy")
+    if not proxy:
+        return None
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _either(environ: Mapping[str, str], name: str) -> str:
+    return environ.get(name) or environ.get(name.upper()) or ""
+
+
+def _is_excepted(address: Address, no_proxy: str) -> bool:
+    host = address.host.lower()
+    for entry in no_proxy.lower().replace(" ", ",").split(","):
+        name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
+        name = name.strip("[]").removeprefix("*").removeprefix(".")
+        if entry == "*":
+            return True
+        if not name or (port and port != str(address.port)):
+            continue
+        if host == name or host.endswith(f".{name}"):
+            return True
+    return False
+
+
+def trusted(environ: Mapping[str, str]) -> ssl.SSLContext:
+    """Certificates that are believed: the system's and Mozilla's, or `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+
+    30 to 55 ms: make it once, in a thread. Raises `OSError` (`ssl.SSLError` is one) for a bad file.
+    """
+    import ssl
+
+    file, folder = environ.get("SSL_CERT_FILE"), environ.get("SSL_CERT_DIR")
+    if file or folder:
+        return ssl.create_default_context(cafile=file or None, capath=folder or None)
+    import certifi  # httpx brings it
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+def trusting_nobody() -> ssl.SSLContext:
+    """For plain http: httpx would load every certificate for nothing, 30 ms a client."""
+    import ssl
+
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,64 @@
+"""A model provider on loopback: real HTTP, five wire formats, answers played from a script.
+
+    with Loopback((Answer(text="hi"), Fail(status=500))) as server:
+        ...  # server.base_url, server.requests
+
+It shares no code with what it tests. Alone: `PYTHONPATH=tests python -m providers.loopback --help`.
+"""
+
+from __future__ import annotations
+
+from providers.loopback.script import (
+    Answer,
+    Call,
+    Cut,
+    Dribble,
+    EmptyBody,
+    Endless,
+    ErrorEvent,
+    ErrorIn200,
+    Fail,
+    Hangup,
+    Html,
+    LongLine,
+    Noise,
+    Overflow,
+    Plain,
+    Redirect,
+    Silence,
+    Stall,
+    Step,
+    TornJson,
+    length_stop,
+    refusal,
+)
+from providers.loopback.seen import Seen, Wire
+from providers.loopback.server import Loopback
+
+__all__ = [
+    "Answer",
+    "Call",
+    "Cut",
+    "Dribble",
+    "EmptyBody",
+    "Endless",
+    "ErrorEvent",
+    "ErrorIn200",
+    "Fail",
+    "Hangup",
+    "Html",
+    "LongLine",
+    "Loopback",
+    "Noise",
+    "Overflow",
+    "Plain",
+    "Redirect",
+    "Seen",
+    "Silence",
+    "Stall",
+    "Step",
+    "TornJson",
+    "Wire",
+    "length_stop",
+    "refusal",
+]

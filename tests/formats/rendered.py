@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Raw
@@ -17,7 +18,7 @@ from compactd.messages import (
     ToolCall,
     ToolResult,
 )
-from validators import anthropic_messages, neutral_shape, openai_chat
+from validators import anthropic_messages, gemini_contents, neutral_shape, openai_chat, openai_responses
 from validators.conversations import count, items_of
 
 
@@ -37,14 +38,21 @@ def result(call_id: str = "a", content: str | tuple[Block, ...] = "out", is_erro
     return Message(role="tool", content=(ToolResult(call_id=call_id, content=content, is_error=is_error),))
 
 
-def projected(*messages: Message) -> Projection:
-    return project(items_of(messages), count)
+def projected(*messages: Message, models: Sequence[str | None] = (None,)) -> Projection:
+    """The messages, written while the session was on `models` in turn."""
+    return project(items_of(messages, models), count)
 
 
-def sent(format: str, *messages: Message, system: str | None = None) -> list[dict[str, Any]]:
-    """The messages as the provider gets them; its rules hold."""
-    rendered = render(format, system, [], projected(*messages))
-    assert problems(format, rendered) == []
+def sent(
+    format: str,
+    *messages: Message,
+    system: str | None = None,
+    wrote: str | None = None,
+    model: str | None = None,
+) -> list[dict[str, Any]]:
+    """The messages as the provider's `model` gets them; its rules hold. `wrote` made them."""
+    rendered = render(format, system, [], projected(*messages, models=(wrote,)), model)
+    assert problems(format, rendered, model) == []
     return decoded(rendered.messages)
 
 
@@ -52,13 +60,19 @@ def decoded(raws: list[Raw]) -> list[dict[str, Any]]:
     return [json.loads(bytes(raw)) for raw in raws]
 
 
-def problems(format: str, rendered: Rendered) -> list[str]:
+def problems(format: str, rendered: Rendered, model: str | None = None) -> list[str]:
     messages = decoded(rendered.messages)
     offered = None if rendered.tools is None else decoded(rendered.tools)
     match format:
         case "openai":
             return openai_chat.problems(messages, offered)
         case "anthropic":
-            return anthropic_messages.problems(messages, rendered.system, offered)
+            takes_prefill = model != "claude-opus-4-6"
+            return anthropic_messages.problems(messages, rendered.system, offered, takes_prefill)
+        case "openai_responses":
+            return openai_responses.problems(messages, rendered.system, offered)
+        case "gemini":
+            is_third = "gemini-3" in (model or "")
+            return gemini_contents.problems(messages, rendered.system, offered, is_third)
         case _:
             return neutral_shape.problems(messages)

@@ -193,3 +193,89 @@ def test_anthropic_gets_pictures_and_files_it_knows_and_words_for_the_rest() -> 
         {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "words"}},
         {"type": "text", "text": "a,b"},
     ]
+
+
+def test_anthropic_gets_no_thinking_that_another_provider_signed() -> None:
+    thinks = asks(Thinking(text="hm", signature="sig"), Thinking(redacted="r"), Text(text="a"))
+    item = asks(Thinking(text="hm", signature='{"type":"reasoning"}'), Text(text="a"))
+
+    def types(message: Message, wrote: str | None, model: str | None) -> list[str]:
+        contents = sent(
+            "anthropic", says("user", "go"), message, says("user", "so"), wrote=wrote, model=model
+        )
+        return [block["type"] for block in contents[1]["content"]]
+
+    own = ["thinking", "redacted_thinking", "text"]
+    assert types(thinks, "anthropic/claude-opus-4-5", "claude-sonnet-4-5") == own
+    assert types(thinks, "minimax/m2", "minimax/m2") == types(thinks, None, "claude-opus-4-5") == own
+    assert types(thinks, "minimax/m2", "anthropic/claude-opus-4-5") == ["text"]
+    assert types(thinks, "openai/gpt-5", None) == types(thinks, "google/gemini-3-pro", None) == ["text"]
+    assert types(item, None, None) == ["text"]
+
+
+def test_anthropic_gets_thinking_that_a_client_kept_as_its_block() -> None:
+    raw = b'{"type":"thinking","thinking":"hm","signature":"sig"}'
+
+    [_, answer] = sent(
+        "anthropic", says("user", "go"), asks(Opaque(provider="anthropic", raw=Raw(raw)), Text(text="a"))
+    )
+
+    assert answer["content"][0] == {"type": "thinking", "thinking": "hm", "signature": "sig"}
+
+
+def test_anthropic_gets_only_text_in_an_error_result_and_the_rest_beside_it() -> None:
+    shot = (
+        Text(text="no"),
+        Image(data="QUJD"),
+        Unknown(type="tool_reference", raw=Raw(b'{"tool_name":"n"}')),
+    )
+
+    messages = sent("anthropic", says("user", "go"), asks(call()), result("a", shot, is_error=True))
+
+    [error, *beside] = messages[2]["content"]
+    assert [block["text"] for block in error["content"]] == ["no", '{"tool_name":"n"}']
+    assert beside == [
+        {"type": "text", "text": "[from the result of tool call a]"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
+    ]
+
+
+def test_anthropic_gets_half_a_pair_of_its_own_tools_as_text_unless_it_waits_at_the_end() -> None:
+    search = Unknown(
+        type="server_tool_use",
+        raw=Raw(b'{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}'),
+    )
+    paused = [says("user", "go"), asks(Text(text="let me"), search)]
+
+    ends = sent("anthropic", *paused, model="claude-opus-4-6")
+    goes_on = sent("anthropic", *paused, says("user", "so?"))
+
+    assert ends[-1]["content"][-1]["type"] == "server_tool_use"
+    assert goes_on[1]["content"][-1] == {"type": "text", "text": bytes(search.raw).decode()}
+
+
+@pytest.mark.parametrize(
+    ("model", "roles"),
+    [
+        (None, ["user", "assistant"]),
+        ("anthropic/claude-sonnet-4-5-20250929", ["user", "assistant"]),
+        ("claude-sonnet-4-20250514", ["user", "assistant"]),
+        ("claude-3-7-sonnet-20250219", ["user", "assistant"]),
+        ("anthropic/claude-opus-4-6", ["user", "assistant", "user"]),
+        ("openrouter/anthropic/claude-sonnet-4.6", ["user", "assistant", "user"]),
+        ("us.anthropic.claude-opus-4-7-v1:0", ["user", "assistant", "user"]),
+        ("claude-fable-5", ["user", "assistant", "user"]),
+    ],
+)
+def test_a_claude_that_takes_no_prefill_gets_a_users_message_last(
+    model: str | None, roles: list[str]
+) -> None:
+    messages = sent("anthropic", says("user", "hi"), says("assistant", "yes"), model=model)
+
+    assert [message["role"] for message in messages] == roles
+
+
+def test_anthropic_gets_a_message_of_nothing_but_a_picture() -> None:
+    [message] = sent("anthropic", Message(role="user", content=(Image(data="QUJD"), Text(text=""))))
+
+    assert [block["type"] for block in message["content"]] == ["image"]

@@ -268,7 +268,7 @@ def test_a_message_that_was_read_does_not_hold_on_to_its_frame() -> None:
 
 def test_a_neutral_rendering_is_the_clients_own_bytes_with_the_entry_id_at_the_end() -> None:
     source = b'{ "content" : "hi", "theirs":{"x" : 1.0}, "role":"user", "id":"m1" }'
-    item = Item(entry_id="e7", message=decode_message(source), tokens=1, source=Raw(source))
+    item = Item(entry_id="e7", body=decode_message(source), tokens=1, source=Raw(source))
 
     [rendered] = render_neutral(project([item], count))
 
@@ -280,7 +280,7 @@ def test_a_neutral_rendering_is_the_clients_own_bytes_with_the_entry_id_at_the_e
 
 def test_an_entry_id_that_a_client_gave_back_is_replaced() -> None:
     source = b'{"role":"user","content":"say \\"entry_id\\"","entry_id":"e2"}'
-    item = Item(entry_id="e7", message=decode_message(source), tokens=1, source=Raw(source))
+    item = Item(entry_id="e7", body=decode_message(source), tokens=1, source=Raw(source))
 
     [rendered] = render_neutral(project([item], count))
 
@@ -295,8 +295,8 @@ def test_a_summary_has_an_entry_id_and_its_meta_and_a_synthetic_result_has_none(
     )
     call = Message(role="assistant", content=(ToolCall(call_id="a", name="n"),))
     items = [
-        Item(entry_id="e5", message=summary, tokens=1, kind="summary"),
-        Item(entry_id="e6", message=call, tokens=1),
+        Item(entry_id="e5", body=summary, tokens=1, kind="summary"),
+        Item(entry_id="e6", body=call, tokens=1),
     ]
 
     rendered = [json.loads(bytes(raw)) for raw in render_neutral(project(items, count))]

@@ -12,6 +12,7 @@ from compactd.messages import (
     Document,
     Image,
     Message,
+    Opaque,
     Text,
     Thinking,
     Tool,
@@ -104,6 +105,9 @@ def test_openai_gets_pictures_files_and_unknown_blocks_as_parts() -> None:
         Image(url="https://example.org/a.png"),
         Image(media_type="image/svg+xml", data="QUJD"),
         Document(data="QUJD", title="a.pdf"),
+        Document(media_type="text/plain", data="QUJD"),
+        Document(media_type="application/zip", data="QUJD", title="a.zip"),
+        Opaque(provider="openai", raw=Raw(b'{"type":"thinking"}')),
         Unknown(type="input_audio", raw=Raw(audio)),
         Unknown(type="file", raw=Raw(b'{"type":"file","path":"a.py"}')),
     )
@@ -115,6 +119,8 @@ def test_openai_gets_pictures_files_and_unknown_blocks_as_parts() -> None:
         {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
         {"type": "text", "text": "[image, image/svg+xml]"},
         {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"}},
+        {"type": "text", "text": "ABC"},
+        {"type": "text", "text": "[document: a.zip]"},
         json.loads(audio),
         {"type": "text", "text": '{"type":"file","path":"a.py"}'},
     ]
@@ -141,3 +147,18 @@ def test_a_name_that_was_made_never_meets_one_that_was_given() -> None:
 
     assert before.of(made) == made != before.of("a b")
     assert after.of("a b") == made != after.of(made)
+
+
+def test_openai_hears_of_an_error_that_said_nothing() -> None:
+    assert sent("openai", asks(call()), result("a", "", is_error=True))[-1]["content"] == (
+        "[error without output]"
+    )
+
+
+def test_openai_gets_neighbours_of_one_role_and_a_message_of_nothing_but_a_picture() -> None:
+    picture = Message(role="user", content=(Image(data="QUJD"), Text(text=" ")))
+
+    messages = sent("openai", says("user", "a"), picture, says("assistant", "b"), says("assistant", "c"))
+
+    assert [message["role"] for message in messages] == ["user", "user", "assistant", "assistant"]
+    assert [part["type"] for part in messages[1]["content"]] == ["image_url"]

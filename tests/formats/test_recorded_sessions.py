@@ -1,19 +1,20 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 import recorded
+from msgspec import Raw, Struct
+from rendered import decoded, problems
 
 from compactd.core.projection import project
-from compactd.formats.base import render
+from compactd.formats.base import RENDERABLE, render
 from compactd.formats.detect import read
 from compactd.formats.neutral import decode_message
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Text, ToolCall, ToolResult
-from validators import anthropic_messages, neutral_shape, openai_chat
 from validators.conversations import count, items_of
 
 OURS = {
@@ -77,21 +78,15 @@ def test_the_messages_of_a_recorded_session_have_ids_of_their_own(file: SessionF
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize("format", ["neutral", "openai", "anthropic"])
+@pytest.mark.parametrize("format", RENDERABLE)
 def test_a_recorded_session_is_a_valid_request_and_holds_every_text(format: str, file: SessionFile) -> None:
     projection = project(items_of([message for message, _ in file.messages]), count)
 
     rendered = render(format, "be brief", [], projection)
 
-    messages = [json.loads(bytes(raw)) for raw in rendered.messages]
-    match format:
-        case "openai":
-            assert openai_chat.problems(messages) == []
-        case "anthropic":
-            assert anthropic_messages.problems(messages, rendered.system) == []
-        case _:
-            assert neutral_shape.problems(messages) == []
-    whole = "\0".join([rendered.system or "", *strings(messages)])
+    assert problems(format, rendered) == []
+    messages = decoded(rendered.messages)
+    whole = "\0".join([rendered.system or "", *strings(messages), *objects(rendered.messages)])
     at = 0
     for text in (text for each in projection.messages for b in each.message.content for text in texts(b)):
         found = whole.find(text, at)
@@ -104,12 +99,33 @@ def texts(block: Block) -> Iterator[str]:
         case Text():
             yield block.text.rstrip()
         case ToolResult(content=str(text)):
-            yield text.strip() and text
+            # White space around JSON is no part of it.
+            yield text.strip() if text.lstrip().startswith("{") else text.strip() and text
         case ToolResult(content=inner):
             for each in inner:
                 yield from texts(each)
         case _:
             pass
+
+
+class _Given(Struct, rename="camel"):
+    response: Raw
+
+
+class _Part(Struct, rename="camel"):
+    function_response: _Given | None = None
+
+
+class _Content(Struct):
+    parts: list[_Part] = []
+
+
+def objects(messages: list[Raw]) -> Iterator[str]:
+    """Results that are JSON objects: Gemini gets them as they are."""
+    for raw in messages:
+        for part in msgspec.json.decode(raw, type=_Content).parts:
+            if part.function_response is not None:
+                yield bytes(part.function_response.response).decode()
 
 
 def strings(value: object) -> Iterator[str]:

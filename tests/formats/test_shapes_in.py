@@ -269,6 +269,144 @@ def test_a_wrong_gemini_content_is_refused_with_its_path(text: str, path: str) -
     assert caught.value.data == {"path": f"$.messages[0]{path}"}
 
 
+def test_a_signed_thought_of_geminis_is_kept_for_it_beside_its_text() -> None:
+    part = b'{"text":"hm","thought":true,"thoughtSignature":"c2ln"}'
+    response = """{"role":"user","parts":[{"functionResponse":{"name":"shoot","response":{"ok":true},
+    "parts":[{"inlineData":{"mimeType":"image/png","data":"QUJD"}}]}}]}"""
+
+    messages = read("gemini", f'{{"role":"model","parts":[{part.decode()}]}}', response)
+
+    shot = (Text(text='{"ok":true}'), Image(data="QUJD"))
+    assert messages == [
+        message("assistant", Thinking(text="hm"), Opaque(provider="gemini", raw=Raw(part))),
+        message("tool", ToolResult(call_id="shoot", name="shoot", content=shot)),
+    ]
+
+
+# --- openai_responses -------------------------------------------------------------------------------
+
+REASONED = (
+    '{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm"}],'
+    '"encrypted_content":"gAAA"}'
+)
+
+
+def test_responses_items_are_read_one_for_one() -> None:
+    messages = read(
+        "openai_responses",
+        '{"role":"developer","content":"be brief"}',
+        """{"type":"message","role":"user","id":"m1","content":[{"type":"input_text","text":"see"},
+        {"type":"input_image","image_url":"data:image/png;base64,QUJD"},
+        {"type":"input_image","file_id":"f"},
+        {"type":"input_file","filename":"a.pdf","file_data":"data:application/pdf;base64,QUJD"},
+        {"type":"input_file","file_url":"https://example.org/a.pdf"}]}""",
+        REASONED,
+        '{"type":"reasoning","id":"rs_2","summary":[],"content":[{"type":"reasoning_text","text":"so"}]}',
+        '{"type":"function_call","call_id":"a","name":"read","arguments":"{\\"p\\" : 1}"}',
+        '{"type":"custom_tool_call","call_id":"b","name":"sh","input":"ls"}',
+        '{"type":"function_call_output","call_id":"a","output":"out"}',
+        """{"type":"custom_tool_call_output","call_id":"b","output":[{"type":"input_text","text":"x"},
+        {"type":"input_image","image_url":"https://example.org/a.png"}]}""",
+        """{"type":"message","role":"assistant","content":[{"type":"output_text","text":"ok","annotations":[]},
+        {"type":"refusal","refusal":"no"}]}""",
+        '{"type":"web_search_call","id":"ws"}',
+        '{"type":"image_generation_call","id":"ig","result":"QUJD"}',
+        '{"type":"computer_call_output","call_id":"c"}',
+    )
+
+    assert messages == [
+        message("system", Text(text="be brief")),
+        Message(
+            role="user",
+            id="m1",
+            content=(
+                Text(text="see"),
+                Image(data="QUJD"),
+                Unknown(type="input_image", raw=Raw(b'{"type":"input_image","file_id":"f"}')),
+                Document(data="QUJD", title="a.pdf"),
+                Document(url="https://example.org/a.pdf"),
+            ),
+        ),
+        Message(
+            role="assistant",
+            id="rs_1",
+            content=(Thinking(text="hm"), Opaque(provider="openai_responses", raw=Raw(REASONED.encode()))),
+        ),
+        Message(role="assistant", id="rs_2", content=(Thinking(text="so"),)),
+        message("assistant", ToolCall(call_id="a", name="read", arguments=Raw(b'"{\\"p\\" : 1}"'))),
+        message("assistant", ToolCall(call_id="b", name="sh", arguments=Raw(b'"ls"'))),
+        message("tool", ToolResult(call_id="a", content="out")),
+        message(
+            "tool",
+            ToolResult(call_id="b", content=(Text(text="x"), Image(url="https://example.org/a.png"))),
+        ),
+        message("assistant", Text(text="ok"), Text(text="no")),
+        Message(
+            role="assistant",
+            id="ws",
+            content=(Unknown(type="web_search_call", raw=Raw(b'{"type":"web_search_call","id":"ws"}')),),
+        ),
+        Message(role="assistant", id="ig", content=(Image(data="QUJD"),)),
+        message(
+            "user",
+            Unknown(
+                type="computer_call_output",
+                raw=Raw(b'{"type":"computer_call_output","call_id":"c"}'),
+            ),
+        ),
+    ]
+
+
+def test_a_whole_response_is_one_message() -> None:
+    [whole] = read(
+        "openai_responses",
+        f"""{{"id":"resp_1","object":"response","created_at":1763750000,"usage":{{"input_tokens": 5}},
+        "output":[{REASONED},
+        {{"type":"message","id":"msg_1","role":"assistant","content":[{{"type":"output_text","text":"ok"}}]}},
+        {{"type":"function_call","id":"fc_1","call_id":"a","name":"read","arguments":"{{}}"}},
+        {{"type":"function_call","id":"fc_2","call_id":"b","name":"read","arguments":"{{}}"}}]}}""",
+    )
+
+    assert whole == Message(
+        role="assistant",
+        id="resp_1",
+        created_at=1763750000,
+        usage=Raw(b'{"input_tokens": 5}'),
+        content=(
+            Thinking(text="hm"),
+            Opaque(provider="openai_responses", raw=Raw(REASONED.encode())),
+            Text(text="ok"),
+            ToolCall(call_id="a", name="read", arguments=Raw(b'"{}"')),
+            ToolCall(call_id="b", name="read", arguments=Raw(b'"{}"')),
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("5", ""),
+        ('{"content":"a"}', ".role"),
+        ('{"role":"tool","content":"a"}', ".role"),
+        ('{"role":"user"}', ".content"),
+        ('{"role":"user","content":5}', ".content"),
+        ('{"role":"user","content":[{"text":"a"}]}', ".content[0].type"),
+        ('{"role":"user","content":[{"type":"input_text"}]}', ".content[0].text"),
+        ('{"type":7}', ".type"),
+        ('{"type":"item_reference","id":"msg_1"}', ".type"),
+        ('{"type":"function_call","name":"n","arguments":"{}"}', ".call_id"),
+        ('{"type":"function_call","call_id":"a"}', ".name"),
+        ('{"type":"function_call_output","output":"a"}', ".call_id"),
+        ('{"output":[{"role":"user","content":"a"}]}', ".output[0]"),
+    ],
+)
+def test_a_wrong_responses_item_is_refused_with_its_path(text: str, path: str) -> None:
+    with pytest.raises(InvalidParams) as caught:
+        read("openai_responses", text)
+
+    assert caught.value.data == {"path": f"$.messages[0]{path}"}
+
+
 @pytest.mark.parametrize("format", READABLE)
 def test_nesting_beyond_the_decoder_is_a_limit_in_every_shape(format: str) -> None:
     deep = "[" * 100_000 + "]" * 100_000

@@ -7,7 +7,10 @@ blocks", "each tool_use must have a single result", "`tool_use` ids must be uniq
 be non-empty", "text content blocks must contain non-whitespace text", "final assistant content cannot end
 with trailing whitespace", "The final block in an assistant message cannot be `thinking`", "If an assistant
 message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`", "content
-cannot be empty if `is_error` is true", "String should match pattern '^[a-zA-Z0-9_-]+$'".
+cannot be empty if `is_error` is true", "all content must be type `text` if `is_error` is true", "`web_search`
+tool use with id … was found without a corresponding `web_search_tool_result` block", "This model does not
+support assistant message prefill. The conversation must end with a user message" (Claude 4.6 on), "String
+should match pattern '^[a-zA-Z0-9_-]+$'".
 """
 
 from __future__ import annotations
@@ -29,11 +32,17 @@ ASSISTANT = (
     "mcp_tool_use",
     "mcp_tool_result",
 )
+OWN_CALLS = ("server_tool_use", "mcp_tool_use")
 IN_RESULT = ("text", "image", "document", "search_result", "tool_reference")
 THINKING = ("thinking", "redacted_thinking")
 
 
-def problems(messages: list[dict], system: str | None = None, tools: list[dict] | None = None) -> list[str]:
+def problems(
+    messages: list[dict],
+    system: str | None = None,
+    tools: list[dict] | None = None,
+    takes_prefill: bool = True,
+) -> list[str]:
     """What the API would refuse; empty for a valid request."""
     found: list[str] = []
     if system is not None and not system.strip():
@@ -58,6 +67,10 @@ def problems(messages: list[dict], system: str | None = None, tools: list[dict] 
             waiting = []
     if waiting:
         found.append(f"at the end: tool_use {waiting} without tool_result")
+    ends = messages[-1] if messages else {}
+    is_prefill = ends.get("role") == "assistant" and ends["content"][-1].get("type") not in OWN_CALLS
+    if is_prefill and not takes_prefill:
+        found.append("at the end: an assistant message")
     return found + _tools(tools)
 
 
@@ -93,6 +106,8 @@ def _result(block: dict, where: str) -> list[str]:
         return []
     found = []
     for inner in content:
+        if block.get("is_error") and inner.get("type") != "text":
+            found.append(f"{where}: {inner.get('type')!r} in an error result")
         if inner.get("type") not in IN_RESULT:
             found.append(f"{where}: {inner.get('type')!r} in a tool_result")
         found += _block(inner, where)
@@ -128,6 +143,12 @@ def _assistant(content: list[dict], where: str, seen: set[str], is_last: bool) -
             case _:
                 found += _block(block, place)
     last = content[-1]
+    is_paused = is_last and last.get("type") in OWN_CALLS
+    whole = content[:-1] if is_paused else content
+    called = {block["id"] for block in whole if block.get("type") in OWN_CALLS}
+    answered = {block["tool_use_id"] for block in whole if "tool_use_id" in block}
+    if called != answered:
+        found.append(f"{where}: calls of own tools {called ^ answered} in halves")
     if is_last and last.get("type") == "text" and last["text"] != last["text"].rstrip():
         found.append(f"{where}: ends with white space")
     return found

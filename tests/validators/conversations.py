@@ -36,7 +36,46 @@ ARGUMENTS = (
     b"[1, 2]",
     b'{"n" : 1.0e5}',
 )
-SCHEMAS = (b"{}", b'{"type":"object","properties":{"path":{"type":"string"}}}', b'{"properties":{}}')
+SCHEMAS = (
+    b"{}",
+    b'{"type":"object","properties":{"path":{"type":"string"}}}',
+    b'{"properties":{}}',
+    b"""{"$schema":"http://json-schema.org/draft-07/schema#","type":"object","additionalProperties":false,
+    "required":["path","gone"],"$defs":{"node":{"type":"object","properties":{"next":{"$ref":"#/$defs/node"}}}},
+    "properties":{"path":{"type":["string","null"],"format":"uri"},"level":{"enum":[1,2]},"free":{},
+    "mode":{"enum":["a",""]},"rows":{"type":"array"},"map":{"type":"object","additionalProperties":true},
+    "tree":{"$ref":"#/$defs/node"},"either":{"oneOf":[{"const":"a"},{"type":"integer"},{"type":"null"}]}}}""",
+    b'{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},{"required":["b"]}]}',
+)
+REASONING = b'{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}'
+OPAQUE = (
+    ("gemini", b'{"thoughtSignature":"c2ln"}'),
+    ("gemini", b'{"thoughtSignature":"s"}'),
+    ("gemini", b'{"text":"hm","thought":true,"thoughtSignature":"c2ln"}'),
+    ("gemini", b'{"executableCode":{"language":"PYTHON","code":"1"}}'),
+    ("gemini", b'{"functionCall":{"name":"read","args":{}}}'),
+    ("other", b'{"thoughtSignature":"c2ln"}'),
+    ("other", b"5"),
+    ("anthropic", b'{"type":"thinking","thinking":"hm","signature":"s"}'),
+    ("anthropic", b'{"type":"image","source":{"type":"file","file_id":"f"}}'),
+    ("anthropic", b'{"type":"tool_use","id":"z","name":"read","input":{}}'),
+    ("anthropic", b'{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}'),
+    ("anthropic", b'{"type":"web_search_tool_result","tool_use_id":"s1","content":[]}'),
+    ("openai", REASONING),
+    ("openai_responses", b'{"type":"reasoning","id":"rs_3","summary":[],"encrypted_content":"x"}'),
+    ("openai_responses", b'{"type":"web_search_call","id":"ws_1"}'),
+    ("openai", b'{"type":"reasoning","id":"rs_2","summary":[]}'),
+    ("openai", b'{"type":"input_image","file_id":"f"}'),
+    ("openai", b'{"type":"function_call","call_id":"z","name":"read","arguments":"{}"}'),
+)
+MODELS = (
+    None,
+    "anthropic/claude-sonnet-4-5",
+    "claude-opus-4-6",
+    "openai/gpt-5",
+    "google/gemini-3-pro",
+    "m/m2",
+)
 BLANK = ("", " ", "\n\t")
 
 
@@ -64,14 +103,15 @@ def _block_tokens(block: Block) -> int:
             return 0
 
 
-def items_of(messages: Sequence[Message]) -> list[Item]:
-    """The messages as a view holds them, each with its own bytes."""
+def items_of(messages: Sequence[Message], models: Sequence[str | None] = (None,)) -> list[Item]:
+    """The messages as a view holds them, each with its own bytes, `models` in turn."""
     return [
         Item(
             entry_id=f"e{number}",
-            message=message,
+            body=message,
             tokens=tokens_of(message),
             source=Raw(encode_message(message)),
+            model=models[number % len(models)],
         )
         for number, message in enumerate(messages, start=1)
     ]
@@ -139,13 +179,14 @@ def _block(draw: st.DrawFn, role: Role, text: Callable[[], str], made: list[str]
         case "unknown":
             return Unknown(type="future", raw=Raw(msgspec.json.encode({"type": "future", "x": text()})))
         case "opaque":
-            provider = draw(st.sampled_from(("gemini", "other")))
-            return Opaque(provider=provider, raw=Raw(b'{"thoughtSignature":"s"}'))
+            provider, raw = draw(st.sampled_from(OPAQUE))
+            return Opaque(provider=provider, raw=Raw(raw))
         case "thinking":
             return draw(
                 st.sampled_from(
                     (
-                        Thinking(text="hm", signature="s"),
+                        Thinking(text="hm", signature="c2ln"),
+                        Thinking(text="hm", signature=REASONING.decode()),
                         Thinking(text="hm"),
                         Thinking(redacted="r"),
                         Thinking(),

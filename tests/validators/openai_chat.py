@@ -4,7 +4,8 @@ From the API reference ("Create chat completion"), the vision guide (both seen 2
 400 answers: "An assistant message with 'tool_calls' must be followed by tool messages responding to each
 'tool_call_id'", "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'",
 "string does not match pattern. Expected a string that matches the pattern '^[a-zA-Z0-9_-]+$'", "Expected a
-string with maximum length 40", "object schema missing properties", "Invalid content type".
+string with maximum length 40", "object schema missing properties", "Invalid content type", "Expected a
+base64-encoded data URL with an application/pdf MIME type".
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 IMAGE = re.compile(r"https?://|data:image/(png|jpeg|gif|webp);base64,")
+PDF = "data:application/pdf;base64,"
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PARTS_OF = {
     "system": ("text",),
@@ -75,6 +77,8 @@ def _content(message: dict, where: str) -> list[str]:
             found.append(f"{place}: image url")
         elif kind == "file" and not ({"file_data", "file_id"} & set(part.get("file", ()))):
             found.append(f"{place}: file without data")
+        elif kind == "file" and not part["file"].get("file_data", PDF).startswith(PDF):
+            found.append(f"{place}: a file that is no pdf")
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.formats.rendering import data_url, own_block, picture, text_of, web_url
+from compactd.formats.parts import fields, first_byte
+from compactd.formats.provenance import ANTHROPIC
+from compactd.formats.rendering import Json, data_url, own_block, picture, string_field, text_of, web_url
 from compactd.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
-
-Json = dict[str, object]
 
 # Blocks of Anthropic's own tools that an answer holds and a request gives back, with the fields they cannot
 # be without (API reference, seen 2026-11).
@@ -23,8 +23,11 @@ ASSISTANT_BLOCKS = {
     "tool_search_tool_result": ("tool_use_id", "content"),
     "container_upload": ("file_id",),
 }
-USER_BLOCKS = {"search_result": ("source", "title", "content"), "container_upload": ("file_id",)}
-RESULT_BLOCKS = {"search_result": ("source", "title", "content"), "tool_reference": ("tool_name",)}
+# An image or document of the Files API has no counterpart of ours and comes back as it was.
+_FILES = {"search_result": ("source", "title", "content"), "image": ("source",), "document": ("source",)}
+_OURS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
+USER_BLOCKS = {**_FILES, "container_upload": ("file_id",)}
+RESULT_BLOCKS = {**_FILES, "tool_reference": ("tool_name",)}
 
 
 def text_block(text: str) -> Json:
@@ -42,9 +45,34 @@ def thinking_blocks(block: Thinking) -> list[Json | Raw]:
     """Thinking word for word with its signature; none where it has no signature."""
     if block.redacted:
         return [{"type": "redacted_thinking", "data": block.redacted}]
-    if block.signature:
+    # A signature that is a JSON object is OpenAI's whole reasoning item, as pi keeps it.
+    if block.signature and block.signature[0] != "{":
         return [{"type": "thinking", "thinking": block.text, "signature": block.signature}]
     return []
+
+
+def opaque_thinking(block: Opaque) -> Thinking | None:
+    """The thinking that a client kept as Anthropic's own block; None where it is none."""
+    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
+        return None
+    given = fields(block.raw, "$", "a block")
+    match string_field(given, "type"):
+        case "thinking":
+            return Thinking(text=string_field(given, "thinking"), signature=string_field(given, "signature"))
+        case "redacted_thinking":
+            return Thinking(redacted=string_field(given, "data"))
+        case _:
+            return None
+
+
+def opaque_block(block: Opaque) -> Raw | None:
+    """A block of an answer of Anthropic's that is none of ours, as it came; None for any other."""
+    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
+        return None
+    given = fields(block.raw, "$", "a block")
+    tag = string_field(given, "type")
+    is_whole = all(name in given for name in ASSISTANT_BLOCKS.get(tag, ()))
+    return block.raw if tag and tag not in _OURS and is_whole else None
 
 
 def user_blocks(block: Block) -> list[Json | Raw]:
@@ -57,16 +85,18 @@ def user_blocks(block: Block) -> list[Json | Raw]:
         case Document():
             return [_document(block) or text_block(text_of(block))]
         case Opaque() | Unknown():
-            own = own_block(block, "anthropic", USER_BLOCKS)
+            own = own_block(block, ANTHROPIC, USER_BLOCKS)
             return [own] if own is not None else text_blocks(block)
         case _:
             return text_blocks(block)
 
 
-def result_blocks(block: Block) -> list[Json | Raw]:
-    """`block` inside a tool result."""
+def result_blocks(block: Block, is_error: bool = False) -> list[Json | Raw]:
+    """`block` inside a tool result; of an error result the caller moves what is no text."""
+    if is_error and isinstance(block, Opaque | Unknown):
+        return text_blocks(block)
     if isinstance(block, Opaque | Unknown):
-        own = own_block(block, "anthropic", RESULT_BLOCKS)
+        own = own_block(block, ANTHROPIC, RESULT_BLOCKS)
         return [own] if own is not None else text_blocks(block)
     return user_blocks(block)
 

@@ -4,7 +4,8 @@ The rules (Anthropic's API reference, "Create a message", its tool use and exten
 error texts): the system prompt stands apart; roles alternate, the first is user's; the results of an
 assistant's `tool_use` blocks come first in the next message; no text is empty or only white space, and the
 last assistant's does not end in it; thinking goes back with its signature, comes first, and is never the last
-block; an id matches `^[a-zA-Z0-9_-]+$`; the content of an error result is not empty.
+block; an id matches `^[a-zA-Z0-9_-]+$`; the content of an error result is text, and not empty; a call of
+Anthropic's own tools stands with its result; Claude 4.6 and later want a user's message at the end.
 """
 
 from __future__ import annotations
@@ -13,32 +14,40 @@ from collections.abc import Sequence
 
 from msgspec import Raw
 
-from compactd.core.projection import Projection
+from compactd.core.projection import Projected, Projection
 from compactd.formats.anthropic_blocks import (
     ASSISTANT_BLOCKS,
-    Json,
+    opaque_block,
+    opaque_thinking,
     result_blocks,
     text_block,
     text_blocks,
     thinking_blocks,
     user_blocks,
 )
+from compactd.formats.parts import fields
+from compactd.formats.provenance import ANTHROPIC, goes_back, refuses_prefill
 from compactd.formats.rendering import (
+    CONTINUES,
+    ERROR_WITHOUT_OUTPUT,
+    Json,
     Rendered,
     SafeNames,
     arguments_object,
     encode,
+    from_result,
+    joined_prompts,
+    leading_system,
     object_schema,
     own_block,
-    text_of,
+    string_field,
+    system_message_text,
 )
 from compactd.messages import (
     Block,
     Document,
     Image,
-    Message,
     Opaque,
-    Text,
     Thinking,
     Tool,
     ToolCall,
@@ -46,28 +55,26 @@ from compactd.messages import (
     Unknown,
 )
 
-CONTINUES = "(conversation continues)"
-"""The user message before an assistant's that would be the first."""
-
 _LONGEST_ID = 64
 _LONGEST_NAME = 128
 
 _THINKING = ("thinking", "redacted_thinking")
 
 
-def render(system: str | None, tools: Sequence[Tool], projection: Projection) -> Rendered:
-    """The request as Anthropic's API takes it. Cost: O(bytes)."""
+def render(
+    system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
+) -> Rendered:
+    """The request as Anthropic's API takes it, to `model` where it is known. Cost: O(bytes)."""
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
-    written = _Written(names)
-    messages = [projected.message for projected in projection.messages]
-    leading = _leading_system(messages)
-    for message in messages[len(leading) :]:
-        written.add(message)
-    prompts = [prompt for prompt in (system or "", *leading) if prompt and not prompt.isspace()]
+    written = _Written(names, model)
+    leading = leading_system([projected.message for projected in projection.messages])
+    for projected in projection.messages[len(leading) :]:
+        written.add(projected)
     return Rendered(
-        system="\n\n".join(prompts) or None,
+        system=joined_prompts(system, leading),
         messages=written.messages(),
         tools=[_tool(tool, names) for tool in tools] or None,
+        names=names.made(),
     )
 
 
@@ -77,16 +84,6 @@ def _tool(tool: Tool, names: SafeNames) -> Raw:
         given["description"] = tool.description
     given["input_schema"] = object_schema(tool.input_schema)
     return Raw(encode(given))
-
-
-def _leading_system(messages: Sequence[Message]) -> list[str]:
-    """The texts of the system messages that come before anything else: they join the system prompt."""
-    texts: list[str] = []
-    for message in messages:
-        if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
-            break
-        texts.append("\n".join(text_of(block) for block in message.content))
-    return texts
 
 
 class _Turn:
@@ -100,29 +97,37 @@ class _Turn:
     def content(self, is_last: bool) -> list[Json | Raw]:
         if self.role == "user":
             return [*self.results, *self.blocks]
-        blocks = _without_misplaced_thinking(self.blocks)
+        blocks = _without_misplaced_thinking(_in_pairs(self.blocks, is_last))
         return _without_trailing_space(blocks) if is_last else blocks
 
 
 class _Written:
     """The turns so far, and the pictures an assistant's message held: only a user's may."""
 
-    def __init__(self, names: SafeNames) -> None:
+    def __init__(self, names: SafeNames, model: str | None) -> None:
         self._turns: list[_Turn] = []
         self._names = names
+        self._model = model
         self._ids = SafeNames(_LONGEST_ID)
         self._waiting: list[Json | Raw] = []
 
-    def add(self, message: Message) -> None:
+    def add(self, projected: Projected) -> None:
+        message = projected.message
         if message.role == "assistant":
-            blocks = [block for each in message.content for block in self._assistant_blocks(each)]
+            is_own = goes_back(ANTHROPIC, projected.model, self._model)
+            blocks = [block for each in message.content for block in self._assistant_blocks(each, is_own)]
             if blocks:
                 self._turn("assistant").blocks.extend(blocks)
             return
-        results = [self._result(block) for block in message.content if isinstance(block, ToolResult)]
-        rest = [block for each in message.content for block in user_blocks(each)]
-        if message.role == "system":
-            rest = _in_system_tags(rest)
+        results: list[Json] = []
+        rest: list[Json | Raw] = []
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                result, beside = self._result(block)
+                results.append(result)
+                rest.extend(beside)
+        said = [block for each in message.content for block in user_blocks(each)]
+        rest.extend(_in_system_tags(said) if message.role == "system" else said)
         if results or rest:
             turn = self._turn("user")
             turn.results.extend(results)
@@ -140,9 +145,12 @@ class _Written:
             else:
                 merged.append(turn)
         if merged and merged[0].role == "assistant":
-            first = _Turn("user")
-            first.blocks.append(text_block(CONTINUES))
-            merged.insert(0, first)
+            merged.insert(0, _continuing())
+        last = merged[-1] if merged else None
+        if last is not None and last.role == "assistant" and refuses_prefill(self._model):
+            # An answer that paused inside Anthropic's own tools is sent back as it is, and goes on.
+            is_paused = isinstance(last.blocks[-1], Raw)
+            merged += [] if is_paused else [_continuing()]
         return [
             Raw(encode({"role": turn.role, "content": turn.content(is_last=turn is merged[-1])}))
             for turn in merged
@@ -157,7 +165,7 @@ class _Written:
             self._waiting = []
         return turn
 
-    def _assistant_blocks(self, block: Block) -> list[Json | Raw]:
+    def _assistant_blocks(self, block: Block, is_own: bool) -> list[Json | Raw]:
         match block:
             case ToolCall():
                 return [
@@ -169,30 +177,81 @@ class _Written:
                     }
                 ]
             case Thinking():
-                return thinking_blocks(block)
+                return thinking_blocks(block) if is_own else []
             case Image() | Document():
                 self._waiting.extend(user_blocks(block))
                 return []
-            case Opaque() | Unknown():
-                own = own_block(block, "anthropic", ASSISTANT_BLOCKS)
+            case Opaque():
+                thinking = opaque_thinking(block)
+                if thinking is not None:
+                    return thinking_blocks(thinking)
+                own = opaque_block(block)
+                return [] if own is None else [own]
+            case Unknown():
+                own = own_block(block, ANTHROPIC, ASSISTANT_BLOCKS)
                 return [own] if own is not None else text_blocks(block)
             case _:
                 return text_blocks(block)
 
-    def _result(self, result: ToolResult) -> Json:
-        given: Json = {"type": "tool_result", "tool_use_id": self._ids.of(result.call_id)}
+    def _result(self, result: ToolResult) -> tuple[Json, list[Json | Raw]]:
+        """The result, and what it held that has to stand beside it."""
+        call_id = self._ids.of(result.call_id)
+        given: Json = {"type": "tool_result", "tool_use_id": call_id}
+        beside: list[Json | Raw] = []
         content: str | list[Json | Raw]
         if isinstance(result.content, str):
             content = "" if result.content.isspace() else result.content
         else:
-            content = [block for each in result.content for block in result_blocks(each)]
+            content = [
+                block for each in result.content for block in result_blocks(each, is_error=result.is_error)
+            ]
+            if result.is_error:
+                # "all content must be type `text` if `is_error` is true" (400, Messages API, seen 2026-03)
+                beside = [block for block in content if not _is_text(block)]
+                content = [block for block in content if _is_text(block)]
         if result.is_error:
             # "content cannot be empty if `is_error` is true" (400, Messages API)
-            given["content"] = content or "[error without output]"
+            given["content"] = content or ERROR_WITHOUT_OUTPUT
             given["is_error"] = True
         elif content:
             given["content"] = content
-        return given
+        if beside:
+            beside.insert(0, text_block(from_result(call_id)))
+        return given, beside
+
+
+def _continuing() -> _Turn:
+    turn = _Turn("user")
+    turn.blocks.append(text_block(CONTINUES))
+    return turn
+
+
+def _is_text(block: Json | Raw) -> bool:
+    return isinstance(block, dict) and block["type"] == "text"
+
+
+def _in_pairs(blocks: list[Json | Raw], is_last: bool) -> list[Json | Raw]:
+    """`blocks`, those of Anthropic's own tools as text where the call or the result is not there.
+
+    "`web_search` tool use with id … was found without a corresponding `web_search_tool_result` block" (400,
+    Messages API). A call at the very end may still wait for its result (`pause_turn`).
+    """
+    raws = {at: block for at, block in enumerate(blocks) if isinstance(block, Raw)}
+    own = {at: fields(raw, "$", "a block") for at, raw in raws.items()}
+    calls = {string_field(given, "id") for given in own.values()}
+    results = {string_field(given, "tool_use_id") for given in own.values()}
+    paired = list(blocks)
+    for at, given in own.items():
+        if "tool_use_id" in given:
+            stays = string_field(given, "tool_use_id") in calls - {""}
+        elif "id" in given:
+            waits = is_last and at == len(blocks) - 1
+            stays = waits or string_field(given, "id") in results - {""}
+        else:
+            stays = True
+        if not stays:
+            paired[at] = text_block(bytes(raws[at]).decode())
+    return paired
 
 
 def _without_misplaced_thinking(blocks: list[Json | Raw]) -> list[Json | Raw]:
@@ -222,8 +281,6 @@ def _without_trailing_space(blocks: list[Json | Raw]) -> list[Json | Raw]:
 
 
 def _in_system_tags(blocks: list[Json | Raw]) -> list[Json | Raw]:
-    texts = [str(block["text"]) for block in blocks if isinstance(block, dict) and block["type"] == "text"]
-    others = [block for block in blocks if not (isinstance(block, dict) and block["type"] == "text")]
-    if not texts:
-        return others
-    return [text_block("\n".join(("<system-message>", *texts, "</system-message>"))), *others]
+    texts = [str(block["text"]) for block in blocks if isinstance(block, dict) and _is_text(block)]
+    others = [block for block in blocks if not _is_text(block)]
+    return [text_block(system_message_text(texts)), *others] if texts else others

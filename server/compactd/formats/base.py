@@ -15,10 +15,10 @@ from compactd.messages import Message, Tool
 
 __all__ = ["READABLE", "RENDERABLE", "Rendered", "read_messages", "render"]
 
-READABLE = ("neutral", "openai", "anthropic", "gemini")
+READABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 """Shapes that messages may come in."""
 
-RENDERABLE = ("neutral", "openai", "anthropic")
+RENDERABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 """Shapes that a request can be given in."""
 
 
@@ -39,6 +39,10 @@ def read_messages(
             from compactd.formats import openai
 
             return openai.read_messages(raws, path)
+        case "openai_responses":
+            from compactd.formats import openai_responses
+
+            return openai_responses.read_messages(raws, path)
         case "anthropic":
             from compactd.formats import anthropic
 
@@ -51,11 +55,19 @@ def read_messages(
             raise _unsupported(format, READABLE)
 
 
-def render(format: str | None, system: str | None, tools: Sequence[Tool], projection: Projection) -> Rendered:
+def render(
+    format: str | None,
+    system: str | None,
+    tools: Sequence[Tool],
+    projection: Projection,
+    model: str | None = None,
+) -> Rendered:
     """The next request, `system` prompt and `tools` included, in the shape `format` (by default ours).
 
-    `openai`: the system prompt is the first message. Raises `FormatNotSupported` with the list of those that
-    are. Cost: O(bytes).
+    `openai`: the system prompt is the first message. `model` (`provider/id`, or the id alone) is the one that
+    the request is for: what another provider's signed is left out, and rules of one generation are kept;
+    without it, only the rules that all models of the provider share. Raises `FormatNotSupported` with the
+    list of those that are. Cost: O(bytes).
     """
     match format or "neutral":
         case "neutral":
@@ -68,10 +80,18 @@ def render(format: str | None, system: str | None, tools: Sequence[Tool], projec
             from compactd.formats import openai_request
 
             return openai_request.render(system, tools, projection)
+        case "openai_responses":
+            from compactd.formats import openai_responses_request
+
+            return openai_responses_request.render(system, tools, projection, model)
         case "anthropic":
             from compactd.formats import anthropic_request
 
-            return anthropic_request.render(system, tools, projection)
+            return anthropic_request.render(system, tools, projection, model)
+        case "gemini":
+            from compactd.formats import gemini_request
+
+            return gemini_request.render(system, tools, projection, model)
         case _:
             raise _unsupported(format, RENDERABLE)
 

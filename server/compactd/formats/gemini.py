@@ -68,7 +68,9 @@ def _part(raw: Raw, path: str) -> list[Block]:
     if "text" in given:
         text = string(given["text"], f"{path}.text")
         if given.get("thought") == Raw(b"true"):
-            return [Thinking(text=text)]
+            # With its signature, it goes back to Gemini as it came.
+            kept = () if signature is None else (Opaque(provider="gemini", raw=raw),)
+            return [Thinking(text=text), *kept]
         return [*_signed(signature), Text(text=text)]
     for names, read in (
         (("functionCall", "function_call"), _call),
@@ -112,12 +114,12 @@ def _call(given: dict[str, Raw], path: str) -> Block:
 def _response(given: dict[str, Raw], path: str) -> Block:
     response = given.get("response", Raw(b"{}"))
     is_error = first_byte(response) == b"{" and "error" in fields(response, f"{path}.response", "response")
-    return ToolResult(
-        call_id=_id(given, path),
-        name=_name(given, path),
-        content=bytes(response).decode(),
-        is_error=is_error,
-    )
+    content: str | tuple[Block, ...] = bytes(response).decode()
+    if first_byte(given.get("parts", Raw(b"0"))) == b"[":
+        parts = elements(given["parts"], f"{path}.parts")
+        media = [block for at, part in enumerate(parts) for block in _part(part, f"{path}.parts[{at}]")]
+        content = (Text(text=bytes(response).decode()), *media)
+    return ToolResult(call_id=_id(given, path), name=_name(given, path), content=content, is_error=is_error)
 
 
 def _inline(given: dict[str, Raw], path: str) -> Block:

@@ -73,6 +73,9 @@ def shape_of(data: bytes) -> str | None:
         messages = [fields(raw, "$", "a message") for raw in raws]
     except CompactdError:
         return None
+    named = text_field(about, "format")
+    if named in SHAPES:
+        return named  # as our own exports say it
     if "contents" in about or any("parts" in message for message in messages):
         return "gemini"
     if not messages or not any("role" in message for message in messages):

@@ -164,8 +164,8 @@ def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
 def _of_typed(wire: _Typed) -> Message | None:
     """The message, unless something in it is for `_of_wire` or `_of_parts` to read or refuse.
 
-    The time to open a stored session is spent here: the decoder sees to it that each role holds only its
-    own blocks, and what can be kept as it was decoded is.
+    The time to read a stored session again is spent here: the decoder sees to it that each role holds only
+    its own blocks, and what can be kept as it was decoded is.
     """
     usage = None if wire.usage is NULL else wire.usage
     if usage is not None and first_byte(usage) != b"{":

@@ -14,10 +14,12 @@ from msgspec import Raw
 
 from compactd.core.projection import Projection
 from compactd.formats.rendering import (
+    ERROR_WITHOUT_OUTPUT,
     Rendered,
     SafeNames,
     arguments_text,
     encode,
+    from_result,
     object_schema,
     own_block,
     picture,
@@ -57,6 +59,7 @@ def render(system: str | None, tools: Sequence[Tool], projection: Projection) ->
         system=None,
         messages=written.messages,
         tools=[_tool(tool, names) for tool in tools] or None,
+        names=names.made(),
     )
 
 
@@ -107,8 +110,10 @@ class _Written:
             text = _text(block for block in result.content if not _is_picture(block))
             pictures = _parts(block for block in result.content if _is_picture(block))
             if pictures:
-                self._waiting.append({"type": "text", "text": f"[from the result of tool call {call_id}]"})
+                self._waiting.append({"type": "text", "text": from_result(call_id)})
                 self._waiting.extend(pictures)
+        if result.is_error and not text:
+            text = ERROR_WITHOUT_OUTPUT
         self.put({"role": "tool", "tool_call_id": call_id, "content": text})
 
     def _assistant(self, content: Sequence[Block]) -> None:
@@ -162,7 +167,8 @@ def _part(block: Block) -> object | None:
                 return {"type": "image_url", "image_url": {"url": f"data:{inline[0]};base64,{inline[1]}"}}
             url = web_url(block.url)
             return {"type": "image_url", "image_url": {"url": url}} if url else None
-        case Document(data=str(data)) if data and not block.text:
+        # "Expected a base64-encoded data URL with an application/pdf MIME type" (400, seen 2026-05)
+        case Document(data=str(data), media_type="application/pdf") if data and not block.text:
             file = {
                 "filename": block.title or "document",
                 "file_data": f"data:{block.media_type};base64,{data}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from binascii import a2b_base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from zlib import crc32
 
@@ -12,14 +12,23 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.pairs import is_blank
-from compactd.formats.parts import fields, first_byte
+from compactd.formats.parts import fields, first_byte, string
 from compactd.formats.tools import NO_PARAMETERS
-from compactd.messages import Block, Document, Image, Opaque, Text, Unknown
+from compactd.messages import Block, Document, Image, Message, Opaque, Text, Unknown
 
 # OpenAI's and Anthropic's vision guides name the same four (seen 2026-11).
 _IMAGE_TYPES = frozenset(("image/jpeg", "image/png", "image/gif", "image/webp"))
 
 _NOT_SAFE = re.compile(r"[^a-zA-Z0-9_-]")
+_DOTTED = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.-]*")
+
+CONTINUES = "(conversation continues)"
+"""The user message that is written where a provider wants one and the view has none."""
+
+ERROR_WITHOUT_OUTPUT = "[error without output]"
+"""What a failed tool said where it said nothing."""
+
+Json = dict[str, object]
 
 encode = msgspec.json.Encoder().encode
 
@@ -32,6 +41,8 @@ class Rendered(Struct, frozen=True, kw_only=True):
     messages: list[Raw]
     tools: list[Raw] | None
     """None where there are none."""
+    names: dict[str, str] = {}
+    """What the model calls a tool whose own name its provider refuses: that name → the tool's own."""
 
 
 class SafeNames:
@@ -41,10 +52,14 @@ class SafeNames:
     so that the same name always becomes the same. O(length) each.
     """
 
-    def __init__(self, longest: int, known: Iterable[str] = (), any_character: bool = False) -> None:
-        """`known` names that are fine are never given to another; `any_character`: only the length counts."""
+    def __init__(
+        self, longest: int, known: Iterable[str] = (), *, any_character: bool = False, dotted: bool = False
+    ) -> None:
+        """`known` names that are fine are never given to another; `any_character`: only the length counts;
+        `dotted`: dots are fine too, and the first character is a letter or `_`."""
         self._longest = longest
         self._any_character = any_character
+        self._dotted = dotted
         self._safe: dict[str, str] = {name: name for name in known if self._is_safe(name)}
         self._used = set(self._safe)
 
@@ -57,14 +72,23 @@ class SafeNames:
             self._used.add(safe)
         return safe
 
+    def made(self) -> dict[str, str]:
+        """The names that were made, each with the one that it stands for."""
+        return {safe: name for name, safe in self._safe.items() if safe != name}
+
     def _is_safe(self, name: str) -> bool:
-        return 0 < len(name) <= self._longest and (self._any_character or _NOT_SAFE.search(name) is None)
+        if not 0 < len(name) <= self._longest:
+            return False
+        if self._dotted:
+            return _DOTTED.fullmatch(name) is not None
+        return self._any_character or _NOT_SAFE.search(name) is None
 
     def _made(self, name: str) -> str:
         seed = name.encode("utf-8", "replace")
         while True:
             mark = f"_{crc32(seed):08x}"
-            safe = _NOT_SAFE.sub("_", name[: self._longest - len(mark)]) + mark
+            start = "" if not self._dotted or _DOTTED.match(name) else "_"
+            safe = start + _NOT_SAFE.sub("_", name[: self._longest - len(mark) - len(start)]) + mark
             if safe not in self._used:
                 return safe
             seed += b"+"
@@ -116,7 +140,8 @@ def text_of(block: Block) -> str:
             return "" if is_blank(block) else block.text
         case Image():
             url = web_url(block.url)
-            return f"[image: {url}]" if url else f"[image, {block.media_type}]"
+            inline = data_url(block.url or "")
+            return f"[image: {url}]" if url else f"[image, {inline[0] if inline else block.media_type}]"
         case Document():
             return _document_text(block)
         case Unknown():
@@ -139,14 +164,51 @@ def own_block(block: Opaque | Unknown, provider: str, known: Mapping[str, tuple[
     """`block` as JSON that `provider` takes; None where it would not know it.
 
     `known`: the provider's types that may stand here, and the fields each cannot be without: another
-    program's block may have the same type.
+    program's block may have the same type, and a client may call anything opaque.
     """
     if isinstance(block, Opaque):
-        return block.raw if block.provider == provider and first_byte(block.raw) == b"{" else None
-    if block.type not in known:
+        if block.provider != provider or first_byte(block.raw) != b"{":
+            return None
+        given = fields(block.raw, "$", "a block")
+        tag = string_field(given, "type")
+    else:
+        tag = block.type
+        given = fields(block.raw, "$", "a block") if tag in known else {}
+    if tag not in known:
         return None
-    given = fields(block.raw, "$", "a block")
-    return block.raw if all(name in given for name in known[block.type]) else None
+    return block.raw if all(name in given for name in known[tag]) else None
+
+
+def string_field(given: Mapping[str, Raw], name: str) -> str:
+    """The string that an object has under `name`; empty where it has none."""
+    raw = given.get(name, Raw(b"0"))
+    return string(raw, f"$.{name}") if first_byte(raw) == b'"' else ""
+
+
+def leading_system(messages: Sequence[Message]) -> list[str]:
+    """The texts of the system messages that come before anything else: they join the system prompt."""
+    texts: list[str] = []
+    for message in messages:
+        if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
+            break
+        texts.append("\n".join(text_of(block) for block in message.content))
+    return texts
+
+
+def joined_prompts(system: str | None, leading: Iterable[str]) -> str | None:
+    """System prompt and leading system messages as one text; None where there is none."""
+    prompts = [prompt for prompt in (system or "", *leading) if prompt and not prompt.isspace()]
+    return "\n\n".join(prompts) or None
+
+
+def from_result(call_id: str) -> str:
+    """The text before what a tool result held and its shape has no place for."""
+    return f"[from the result of tool call {call_id}]"
+
+
+def system_message_text(texts: Iterable[str]) -> str:
+    """A system message in the middle, as a user's text (behaviour.md, "Time travel")."""
+    return "\n".join(("<system-message>", *texts, "</system-message>"))
 
 
 def picture(image: Image) -> tuple[str, str] | None:

@@ -1,0 +1,48 @@
+"""What has to be mended of a recorded session before a daemon takes its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd.core.usage import normalise
+from compactd.errors import CompactdError
+from compactd.formats.neutral_out import encode_message
+from compactd.formats.session_file import Line, SessionFile
+from compactd.messages import Message, Text
+
+
+def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
+    """(system prompt, the messages after it): where the file has it as its first messages, it is no
+    conversation and stays."""
+    count = 0
+    texts: list[str] = []
+    for message, _ in file.messages:
+        if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
+            break
+        texts.extend(block.text for block in message.content if isinstance(block, Text))
+        count += 1
+    if count == len(file.messages):
+        return file.system_prompt, file.messages
+    known = [file.system_prompt] if file.system_prompt else []
+    return "\n\n".join((*known, *texts)) or None, file.messages[count:]
+
+
+def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
+    """The messages as a daemon takes them: an id that came before is left out, and a broken usage report."""
+    seen: set[str] = set()
+    for number, (message, raw) in enumerate(lines, start=1):
+        whole: Message = message
+        if message.usage is not None:
+            try:
+                normalise(message.usage)
+            except CompactdError as error:
+                warnings.append(f"message {number}: its usage report was left out: {error.message}")
+                whole = replace(whole, usage=None)
+        if whole.id is not None and whole.id in seen:
+            whole = replace(whole, id=None)
+        if whole.id is not None:
+            seen.add(whole.id)
+        yield (message, raw) if whole is message else (whole, Raw(encode_message(whole)))

@@ -68,7 +68,7 @@ def dialogue(notation: str, first: int = 1) -> tuple[Item, ...]:
                 }[kind]
                 message = Message(role="user", content=(Text(text=filler(tokens, number)),), meta=meta)
         assert message_tokens(message, CHARS4) == tokens, word
-        items.append(Item(entry_id=f"e{number}", message=message, tokens=tokens))
+        items.append(Item(entry_id=f"e{number}", body=message, tokens=tokens))
     return tuple(items)
 
 
@@ -140,7 +140,7 @@ def after(items: Sequence[Item], draft: Draft) -> View:
     )
     summary = Item(
         entry_id=f"s{draft.first_kept}",
-        message=Message(role="user", content=(Text(text=draft.summary),), meta=meta),
+        body=Message(role="user", content=(Text(text=draft.summary),), meta=meta),
         tokens=draft.summary_tokens,
         kind="summary",
     )

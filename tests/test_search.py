@@ -11,7 +11,7 @@ from compactd.search import SNIPPET_CHARS, search
 
 def item(number: int, content: object, role: str = "user") -> Item:
     raw = msgspec.json.encode({"role": role, "content": content})
-    return Item(entry_id=f"e{number}", message=decode_message(raw), tokens=1)
+    return Item(entry_id=f"e{number}", body=decode_message(raw), tokens=1)
 
 
 def result(text: str) -> object:

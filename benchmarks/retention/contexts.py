@@ -75,7 +75,7 @@ def shown(message: Message) -> str:
 def items_of(past: list[dict], count) -> list[Item]:
     messages = [neutral(record) for record in past if record["role"] != "system"]
     return [
-        Item(entry_id=f"e{n}", message=message, tokens=count(shown(message)))
+        Item(entry_id=f"e{n}", body=message, tokens=count(shown(message)))
         for n, message in enumerate(messages, 1)
     ]
 

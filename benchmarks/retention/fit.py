@@ -75,7 +75,7 @@ def samples(job) -> tuple[bytes, bytes, bytes]:
     known = [feature for feature in range(scene.size) if statistics.last[feature] >= 0]
     there, shown, again = set(known), set(), set()
     for n, record in enumerate(record for record in future if record["role"] != "system"):
-        item = Item(entry_id=f"f{n}", message=contexts.neutral(record), tokens=1)
+        item = Item(entry_id=f"f{n}", body=contexts.neutral(record), tokens=1)
         mine = {feature for part in cache.learn(item).parts for feature in part.features}
         if record["role"] == "assistant":
             again |= (mine & there) - shown

@@ -6,83 +6,40 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from compactd.collector import without_collector
 from compactd.core.asked import CompactRequest, Fixed, Inputs
-from compactd.core.compaction import Draft, NoModel, Shortened, Work
+from compactd.core.budget import in_estimates
+from compactd.core.case import Case
+from compactd.core.compaction import Answer, Ask, Draft, Failed, NoModel, Shortened, Work
 from compactd.core.compaction import compact as flow
+from compactd.core.cost import price
 from compactd.core.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
+from compactd.core.gauge import scale_of
 from compactd.core.plan import NotCompacted, Plan, expected, plan
+from compactd.core.prune import Pruning
 from compactd.core.prune import prune as choose
 from compactd.core.units import FactCache
 from compactd.errors import Cancelled, CompactdError
+from compactd.hook import Skip, heard
 from compactd.messages import (
     CompactionEnd,
-    CompactionProgress,
     CompactionResult,
     CompactionStart,
     ErrorInfo,
+    Floor,
     PruneEnd,
 )
+from compactd.running import Progress, Running
 from compactd.session import Session
-
-Progress = Callable[[float, str | None], None]
-
-TELL_S = 0.1
-"""Progress is told no more often than this."""
+from compactd.summarising import Summariser, answers_of, summariser_of
 
 Outcome = Draft | Shortened | NotCompacted
-
-
-class Running:
-    """A compaction that runs."""
-
-    def __init__(self, session: Session, compaction_id: str, progress: Progress | None) -> None:
-        self.compaction_id = compaction_id
-        self._session = session
-        self._progress = progress
-        self._is_cancelled = threading.Event()
-        self._ended = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._told_at = 0.0
-
-    async def ended(self) -> None:
-        """Returns when it has ended, however."""
-        await self._ended.wait()
-
-    async def cancel(self) -> None:
-        """Stops it at its next step and waits for that."""
-        self.stop()
-        await self.ended()
-
-    def stop(self) -> None:
-        """Stops it at its next step."""
-        self._is_cancelled.set()
-
-    def end(self) -> None:
-        """Wakes those that wait for it."""
-        self._ended.set()
-
-    def check(self, phase: str, fraction: float) -> None:
-        """Called by the flow, in its thread: tells how far it is. Raises `Cancelled` once it was stopped."""
-        if self._is_cancelled.is_set():
-            raise Cancelled("The compaction was cancelled; nothing was changed.")
-        now = monotonic()
-        if now - self._told_at >= TELL_S:
-            self._told_at = now
-            self._loop.call_soon_threadsafe(self._tell, phase, fraction)
-
-    def _tell(self, phase: str, fraction: float) -> None:
-        if self._ended.is_set():
-            return
-        self._session.emit(
-            CompactionProgress(compaction_id=self.compaction_id, phase=phase, fraction=fraction)
-        )
-        if self._progress is not None:
-            self._progress(fraction, phase)
 
 
 async def compact(
@@ -139,6 +96,12 @@ async def _tried(session: Session, request: CompactRequest) -> CompactionResult:
     return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
 
 
+async def floor_of(session: Session) -> Floor:
+    """What no compaction of the present view can remove."""
+    inputs = _inputs(session, CompactRequest())
+    return await session.world.in_worker(lambda: Case.of(inputs).floor())
+
+
 def _planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
     inputs = _inputs(session, request)
     return lambda: plan(inputs)
@@ -152,14 +115,16 @@ def _inputs(session: Session, request: CompactRequest) -> Inputs:
         view=state.view(),
         fixed=Fixed(*state.fixed),
         settings=session.resolved.settings,
-        standing=session.standing(),
+        standing=in_estimates(session.standing(), scale_of(state, session.counter)),
         request=msgspec.structs.replace(
             request,
             is_repeated=is_repeated,
-            may_ask_model=request.may_ask_model or session.resolved.settings.model is not None,
+            may_ask_model=request.may_ask_model
+            or session.runs_loop
+            or session.resolved.settings.model is not None,
         ),
         counter=session.counter,
-        pinned=frozenset(state.pinned),
+        pinned=state.pinned_by_id(),
     )
 
 
@@ -177,20 +142,29 @@ def _budget(request: CompactRequest) -> str:
 
 async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
     try:
+        # What comes after this is in no plan, and follows the summary.
+        leaf = session.fold.leaf
         made = await session.world.in_worker(_planner(session, request))
         if isinstance(made, NotCompacted):
             return expected(made, request.trigger)
-        return await _carried_out(session, running, request, made)
+        wanted = await running.unless_stopped(heard(session, request, made))
+        if isinstance(wanted, Skip):
+            told = NotCompacted(
+                reason="the client did not want it (session/compacting)",
+                tokens=made.tokens_before,
+                messages=made.messages_before,
+            )
+            return expected(told, request.trigger)
+        return await _carried_out(session, running, wanted, made, leaf)
     finally:
         session.running = None
         running.end()
 
 
 async def _carried_out(
-    session: Session, running: Running, request: CompactRequest, made: Plan
+    session: Session, running: Running, request: CompactRequest, made: Plan, leaf: str | None
 ) -> CompactionResult:
     world, began = session.world, monotonic()
-    leaf = session.fold.leaf
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
@@ -207,8 +181,13 @@ async def _carried_out(
     try:
         if session.facts is None:
             session.facts = FactCache()
+        summariser = summariser_of(session, request)
         work = _work(session, request, running.check, session.facts)
-        outcome = await world.in_worker(lambda: _drive(work, made))
+        if isinstance(summariser, Summariser):
+            work = msgspec.structs.replace(work, summariser_window=summariser.window)
+        outcome = await _asked(session, running, work, made, summariser)
+        if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
+            outcome = msgspec.structs.replace(outcome, result=_priced(session, outcome.result, summariser))
         result = await _committed(session, running, request, outcome, began, leaf)
     except BaseException as error:
         _tell_failure(session, running, error)
@@ -242,16 +221,58 @@ def _work(
 
 
 def _drive(work: Work, made: Plan) -> Outcome:
-    """Runs the flow to its end. There is no model to ask yet: whoever asks is told so."""
-    with without_collector():
-        steps = flow(work, made)
-        try:
-            asks = next(steps)
-            while True:
-                asks = steps.send(tuple(NoModel() for _ in asks))
-        except StopIteration as end:
-            outcome: Outcome = end.value
-            return outcome
+    """Runs the flow to its end with nobody to ask."""
+    flowing = _Flowing(work, made)
+    step = flowing.step(())
+    while isinstance(step, tuple):
+        step = flowing.step(tuple(NoModel() for _ in step))
+    return step
+
+
+class _Flowing:
+    """A flow on its way, from question to question; each step in whatever thread."""
+
+    def __init__(self, work: Work, made: Plan) -> None:
+        self._steps = flow(work, made)
+        self._is_begun = False
+
+    def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
+        """The next questions, or what came of it all."""
+        with without_collector():
+            try:
+                if self._is_begun:
+                    return self._steps.send(answers)
+                self._is_begun = True
+                return next(self._steps)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+
+
+async def _asked(
+    session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
+) -> Outcome:
+    """Runs the flow to its end: our own steps in a worker, the summariser's answers awaited here."""
+    flowing = _Flowing(work, made)
+    answers: tuple[Answer, ...] = ()
+    while True:
+        step = await session.world.in_worker(partial(flowing.step, answers))
+        if not isinstance(step, tuple):
+            return step
+        answers = await running.unless_stopped(answers_of(summariser, step, session, running.tell_text))
+
+
+def _priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
+    """`result` with who was asked and what that cost; a summary of ours names no model."""
+    if isinstance(result.usage, UnsetType):
+        return result
+    found = session.world.lookup(summariser.name, None)
+    cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
+    return msgspec.structs.replace(
+        result,
+        model=summariser.name if result.strategy == "summarize" else UNSET,
+        cost=UNSET if cost is None else cost,
+    )
 
 
 async def _committed(
@@ -345,14 +366,18 @@ def _tell_failure(session: Session, running: Running, error: BaseException) -> N
     session.tell_usage()
 
 
-async def prune(session: Session) -> int:
-    """Shows old tool output as stubs, where the settings find enough of it; how many results."""
+async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
+    """Shows old tool output as stubs, where the settings find enough of it; with `dry_run` only says which.
+
+    Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
+    """
     session.free()
     items, settings = session.fold.view().items, session.resolved.settings
-    counter, pinned = session.counter, frozenset(session.fold.pinned)
+    counter, pinned = session.counter, session.fold.pinned_by_id()
     pruning = await session.world.in_worker(lambda: choose(items, settings, counter, pinned))
-    if not pruning.stubs:
-        return 0
+    if not pruning.stubs or dry_run:
+        return pruning
+    session.free()
     state = session.fold
     number = session.write(
         Pruned(
@@ -367,4 +392,4 @@ async def prune(session: Session) -> int:
     await session.durable(number)
     session.emit(PruneEnd(pruned=pruning.results, tokens_saved=pruning.tokens_saved))
     session.tell_usage()
-    return pruning.results
+    return pruning

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 
 from compactd import PROTOCOL_VERSION, __version__
 from compactd.logs import log_to_stderr
-from compactd.messages import Event, encode
+from compactd.messages import Event, MessageDelta, ThinkingDelta, encode
 from compactd.rpc import wire
 from compactd.rpc.connection import Connection
 from compactd.rpc.methods import METHODS
@@ -27,8 +27,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from compactd.catalogue import Catalogue
+    from compactd.core.observed import Observed
     from compactd.core.registry import Lookup
     from compactd.core.settings import GivenSettings
+    from compactd.git.trees import GitTrees
+    from compactd.learned import LearnedWindows
+    from compactd.loop_limits import LoopLimits
+    from compactd.model_access import ModelAccess
+    from compactd.providers.base import Provider
     from compactd.rpc.handlers.base import Handler
     from compactd.sessions import Sessions
 
@@ -45,6 +51,9 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 NOTHING = wire.Nothing()
 
+DROPPABLE = (MessageDelta, ThinkingDelta)
+"""Events that are left out where the client does not read (contract, Transport)."""
+
 _log = logging.getLogger("compactd.daemon")
 
 OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
@@ -57,7 +66,9 @@ class Daemon:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.methods: Mapping[str, Method] = METHODS
         self.warnings: tuple[str, ...] = ()
-        """Of the settings from outside, for `session/start`."""
+        """Of the environment and the user's file, for `session/start`."""
+        self._told: dict[str, tuple[str, ...]] = {}
+        """The same of each workspace's file, by its folder."""
         self._environ = environ
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
@@ -67,6 +78,9 @@ class Daemon:
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
         self._catalogue: Catalogue | None = None
+        self._learned: LearnedWindows | None = None
+        self._models: ModelAccess | None = None
+        self._loop_limits: LoopLimits | None = None
 
     # --- parts, made at the first need ----------------------------------------------------------------
 
@@ -91,7 +105,7 @@ class Daemon:
             from compactd.sessions import Sessions
             from compactd.store.folder import FolderStore
 
-            self._sessions = Sessions(self, FolderStore(self.home))
+            self._sessions = Sessions(self, FolderStore(self.home), self._trees)
         return self._sessions
 
     @property
@@ -102,6 +116,24 @@ class Daemon:
 
             self._catalogue = Catalogue(self.config / "models.toml")
         return self._catalogue
+
+    @property
+    def learned(self) -> LearnedWindows:
+        """What servers said of their models' windows."""
+        if self._learned is None:
+            from compactd.learned import LearnedWindows
+
+            self._learned = LearnedWindows(self.home)
+        return self._learned
+
+    @property
+    def models(self) -> ModelAccess:
+        """How models are reached."""
+        if self._models is None:
+            from compactd.model_access import ModelAccess
+
+            self._models = ModelAccess(self._environ, self.config)
+        return self._models
 
     # --- Service --------------------------------------------------------------------------------------
 
@@ -138,6 +170,10 @@ class Daemon:
         except InvalidParams as error:
             _log.warning("settings of the client are ignored: %s", error.message)
             return
+        self.refresh_sessions()
+
+    def refresh_sessions(self) -> None:
+        """Tells every open session that something outside it changed."""
         if self._sessions is not None:
             for session in self._sessions.open.values():
                 before = session.token_usage()
@@ -154,6 +190,7 @@ class Daemon:
         if self._sessions is None:
             return
         running = [s.running.ended() for s in self._sessions.open.values() if s.running is not None]
+        running += [s.agent.ended() for s in self._sessions.open.values() if s.agent is not None]
         if running:
             await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
 
@@ -177,7 +214,50 @@ class Daemon:
                 b"}",
             )
         )
-        self._connection.notify_body(body)
+        self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
+
+    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+        """The client's answer to a request of ours."""
+        from compactd.rpc.outgoing import ClientError
+        from compactd.world import ClientFailed
+
+        if self._connection is None:
+            raise ClientFailed("there is no client", is_gone=True)
+        try:
+            return await self._connection.request(method, params, timeout_s)
+        except ClientError as error:
+            raise ClientFailed(f"the client answered with an error: {error.error.message}") from None
+        except TimeoutError:
+            raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
+        except ConnectionError:
+            raise ClientFailed("the client is gone", is_gone=True) from None
+
+    def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
+        """Who answers for a model, and the name it has there."""
+        from compactd.errors import NoProvider
+
+        if not model:
+            raise NoProvider("This session names no model: give one with model/set, or at session/start.")
+        return self.models.provider(model, base_url, self.catalogue.lookup(model, None, base_url))
+
+    async def ask_server(self, model: str | None, base_url: str | None) -> None:
+        """Has a model server on this machine say its window."""
+        if not model or not base_url:
+            return
+        window = await self.models.stated_window(model, base_url)
+        if window is not None:
+            found = await self.find_model(model, None, base_url)
+            at = self.now()
+            await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server", at))
+
+    def loop_limits(self) -> LoopLimits:
+        """The user's limits on the loop; read at the first prompt."""
+        if self._loop_limits is None:
+            from compactd.loop_limits import limits_from
+            from compactd.settings import USER_FILE
+
+            self._loop_limits = limits_from(self._environ, self.config / USER_FILE)
+        return self._loop_limits
 
     def notice(self, text: str) -> None:
         """A line for the person, where the client is an editor."""
@@ -202,10 +282,15 @@ class Daemon:
         environment, *user_layers = self._outside
         workspace: tuple[tuple[str, GivenSettings], ...] = ()
         if working_dir is not None and Path(working_dir).is_absolute():
-            layer, _ = settings.from_file(Path(working_dir) / settings.WORKSPACE_FILE, ".compactd.toml")
+            file = Path(working_dir) / settings.WORKSPACE_FILE
+            layer, self._told[working_dir] = settings.from_file(file, settings.WORKSPACE_FILE)
             workspace = () if layer is None else (layer,)
         client = () if self._client_layer is None else (self._client_layer,)
         return (*client, environment, *workspace, *user_layers)
+
+    def warnings_of(self, working_dir: str | None) -> tuple[str, ...]:
+        """What is wrong with the settings from outside a session in that folder, for a person."""
+        return (*self.warnings, *self._told.get(working_dir or "", ()))
 
     def switch(self, names: Sequence[str]) -> str | None:
         """The first of these switches that is on in the environment."""
@@ -216,6 +301,14 @@ class Daemon:
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
         """What is known of a model."""
         return None if model is None else self.catalogue.lookup(model, None, base_url)
+
+    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+        """The window that a model's server taught this machine."""
+        return self.learned.of(found, base_url)
+
+    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
+        """Keeps the window that a rejection named."""
+        return self.learned.learn(found, base_url, window, "rejection", self.now())
 
     async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
         """The same for a method: the registry is read in a worker, at the first need."""
@@ -237,6 +330,13 @@ class Daemon:
             platform="tested" if sys.platform in ("linux", "darwin") else "untested",
         )
 
+    def _trees(self, session_id: str) -> GitTrees:
+        """Where the snapshots of a session are."""
+        from compactd.git.trees import GitTrees
+        from compactd.store.paths import file_stem
+
+        return GitTrees(self.home / "snapshots" / file_stem(session_id), self._environ.get("PATH"))
+
     # --- life -----------------------------------------------------------------------------------------
 
     async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
@@ -249,6 +349,8 @@ class Daemon:
             if self._sessions is not None:
                 await self._sessions.close_all()
                 await self._sessions.store.close()
+            if self._models is not None:
+                await self._models.close()
 
 
 def _load_engine() -> None:

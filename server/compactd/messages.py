@@ -252,6 +252,96 @@ class ContextUsage(Struct, frozen=True, kw_only=True):
     """Estimated, since then."""
 
 
+class AgentStart(Struct, frozen=True, kw_only=True, tag="agent_start"):
+    """The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows."""
+
+    turn_id: str
+
+
+class TurnStart(Struct, frozen=True, kw_only=True, tag="turn_start"):
+    """A model request is about to be sent."""
+
+    turn_id: str
+
+
+class MessageStart(Struct, frozen=True, kw_only=True, tag="message_start"):
+    """The model is asked; what it writes follows."""
+
+    turn_id: str
+
+
+class MessageDelta(Struct, frozen=True, kw_only=True, tag="message_delta"):
+    """More of the answer's text. May be left out while the client does not read."""
+
+    delta: str
+
+
+class ThinkingDelta(Struct, frozen=True, kw_only=True, tag="thinking_delta"):
+    """More of the model's reasoning. May be left out while the client does not read."""
+
+    delta: str
+
+
+class MessageEnd(Struct, frozen=True, kw_only=True, tag="message_end"):
+    """The whole answer, or what came of it."""
+
+    message: Raw
+    """Null where nothing came."""
+    stop_reason: str | None = None
+
+
+class MessageQueued(Struct, frozen=True, kw_only=True, tag="message_queued"):
+    """A prompt waits for its turn; it is durable."""
+
+    turn_id: str
+
+
+class ToolExecutionStart(Struct, frozen=True, kw_only=True, tag="tool_execution_start"):
+    """The client is asked to run a tool."""
+
+    call_id: str
+    name: str
+
+
+class ToolExecutionEnd(Struct, frozen=True, kw_only=True, tag="tool_execution_end"):
+    """A tool ended."""
+
+    call_id: str
+    name: str
+    is_error: bool
+
+
+class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
+    """A request failed and is sent again."""
+
+    attempt: int
+    delay_s: float
+    reason: str
+
+
+class AgentEnd(Struct, frozen=True, kw_only=True, tag="agent_end"):
+    """The prompt was answered, or ended."""
+
+    turn_id: str
+    usage: TokenUsage
+    context_window: int | None
+    stop_reason: str
+
+
+class AgentAbort(Struct, frozen=True, kw_only=True, tag="agent_abort"):
+    """The client took the prompt back."""
+
+    turn_id: str
+
+
+class AgentError(Struct, frozen=True, kw_only=True, tag="error"):
+    """The prompt could not be answered."""
+
+    turn_id: str
+    code: int
+    message: str
+
+
 class TurnEnd(Struct, frozen=True, kw_only=True, tag="turn_end"):
     """A model's answer was taken in."""
 
@@ -330,7 +420,20 @@ class SessionClosed(Struct, frozen=True, kw_only=True, tag="session_closed"):
 
 
 Event = (
-    TurnEnd
+    AgentStart
+    | TurnStart
+    | MessageStart
+    | MessageDelta
+    | ThinkingDelta
+    | MessageEnd
+    | MessageQueued
+    | ToolExecutionStart
+    | ToolExecutionEnd
+    | Retry
+    | AgentEnd
+    | AgentAbort
+    | AgentError
+    | TurnEnd
     | UsageUpdate
     | OverflowDetected
     | CompactionStart

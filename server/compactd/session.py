@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.budget import Size, Standing, stand
+from compactd.core.budget import Size, Standing, Window, stand
 from compactd.core.entries import (
     NULL,
     Appended,
@@ -23,20 +23,19 @@ from compactd.core.entries import (
     EntryId,
     ModelSet,
     PinSet,
-    Redone,
     SettingsSet,
-    Undone,
+    UsageReported,
 )
-from compactd.core.fold import Fold, Step, fold
-from compactd.core.gauge import context_usage, size_of, token_usage, window_of
+from compactd.core.fold import Fold, fold
+from compactd.core.gauge import context_usage, scale_of, size_of, token_usage, window_of
 from compactd.core.intake import Intake, New, take
+from compactd.core.lookup import Lookup
 from compactd.core.pieces import release
 from compactd.core.projection import Pending
-from compactd.core.registry import Lookup
 from compactd.core.settings import GivenSettings, Resolved, merge
 from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
-from compactd.errors import CannotFit, InvalidParams, NothingToUndo, SessionBusy, SessionLocked
-from compactd.formats.neutral import decode_message
+from compactd.errors import InvalidParams, SessionBusy, SessionLocked
+from compactd.formats.journalled import decoder_of
 from compactd.messages import (
     Decision,
     Event,
@@ -54,8 +53,10 @@ from compactd.store.base import Journal, RecordsLost
 from compactd.world import World
 
 if TYPE_CHECKING:
-    from compactd.compacting import Running
     from compactd.core.units import FactCache
+    from compactd.loop import Agent
+    from compactd.running import Running
+    from compactd.snapshots import Snapshots
 
 T = TypeVar("T")
 
@@ -89,20 +90,28 @@ class Session:
         """None where another process writes the session."""
         self.entries: list[Entry] = list(entries)
         """As they stand in the journal: the index is the record's number."""
-        self.fold: Fold = fold(self.entries, decode_message)
-        self.pending = Pending(item.message for item in self.fold.path_items())
+        self.fold: Fold = fold(self.entries, decoder_of(self.entries))
+        self.pending = Pending(self.fold.path_items())
         self.seq = 0
         self.handed_epoch = self.fold.epoch
         """The epoch of the context that the client was given last."""
         self.running: Running | None = None
         self.facts: FactCache | None = None
         """What compactions found out about the messages."""
+        self.has_hook = False
+        """The client is asked before each compaction."""
+        self.agent: Agent | None = None
+        """The loop, once the client gave a prompt."""
+        self.recoveries = 0
+        """Rejected requests since the last answer that was taken in."""
         self.silent_overflow = False
         """The last report says the window was full: the next turn begins with a compaction."""
         self.queue = InOrder()
         self.touched_at = world.now()
         self.persistent = persistent
         """False: kept in memory alone."""
+        self.is_closed = False
+        self.snapshots: Snapshots | None = None
         self.working_dir = self.fold.opened.working_dir if self.fold.opened else None
         self.resolved: Resolved
         self.lookup: Lookup | None
@@ -118,29 +127,42 @@ class Session:
             for layer in ("configure", "start")
             if layer in self.fold.given
         )
-        self.resolved = merge((*given, *self.world.layers(self.working_dir)))
+        named = ("session/start", GivenSettings(context_window=self.fold.model.context_window))
+        self.resolved = merge((*given, named, *self.world.layers(self.working_dir)))
         rules = self.resolved.settings.rules
         for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
-            by = self.world.switch(switches)
-            if by is not None:
+            if (by := self.world.switch(switches)) is not None:
                 off = msgspec.structs.replace(self.resolved.settings, **{name: False})
                 self.resolved = Resolved(settings=off, sources={**self.resolved.sources, name: by})
         model = self.fold.model
         self.lookup = self.world.lookup(model.model, model.base_url)
-        self.window = window_of(self.fold, self.lookup)
-        settings = self.resolved.settings
-        estimator = settings.rules.chars4 if settings.estimator == "chars4" else settings.estimator
-        self.counter = counter_for(estimator, self.lookup.tokenizer if self.lookup else None)
-        counter = self.counter
+        self.window = self._window()
+        self.counter = counter = self.counter_of(self.lookup)
         self.fold.recount(counter.name, lambda message: message_tokens(message, counter))
         self._standing: Standing | None = None
+
+    def counter_of(self, found: Lookup | None) -> Counter:
+        """The counter for a model, under this session's settings."""
+        settings = self.resolved.settings
+        estimator = settings.rules.chars4 if settings.estimator == "chars4" else settings.estimator
+        return counter_for(estimator, found.tokenizer if found else None, found.model if found else None)
+
+    def _window(self) -> Window:
+        base_url = self.fold.model.base_url
+        learned = None if self.lookup is None else self.world.observed(self.lookup, base_url)
+        return window_of(self.fold, self.lookup, learned)
+
+    @property
+    def runs_loop(self) -> bool:
+        """The daemon itself asks this session's model: its client wanted it to, by a prompt."""
+        return self.fold.prompts > 0
 
     # --- numbers --------------------------------------------------------------------------------------
 
     @property
     def size(self) -> Size:
         """How large the next request is."""
-        return size_of(self.fold)
+        return size_of(self.fold, scale_of(self.fold, self.counter))
 
     def standing(self) -> Standing:
         """The budget equation as it stands. O(1)."""
@@ -179,7 +201,11 @@ class Session:
         return self.journal
 
     def free(self) -> None:
-        """Raises `SessionBusy` while a compaction runs."""
+        """Raises `SessionBusy` while a compaction runs, or a prompt of which this is no step."""
+        if self.agent is not None and self.agent.holds_others():
+            raise SessionBusy(
+                "A prompt of this session is being answered. Wait for its agent_end, or abort it."
+            )
         if self.running is not None:
             raise SessionBusy(
                 "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
@@ -237,8 +263,8 @@ class Session:
 
     def reload(self) -> None:
         """Folds `entries` again, after some were taken back or came from the owner."""
-        self.fold = fold(self.entries, decode_message)
-        self.pending = Pending(item.message for item in self.fold.path_items())
+        self.fold = fold(self.entries, decoder_of(self.entries))
+        self.pending = Pending(self.fold.path_items())
         self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
         self.refresh()
 
@@ -286,10 +312,22 @@ class Session:
         number = self.write(*intake.entries, messages=intake.messages) if intake.entries else journal.last
         for message in intake.messages:
             self.pending.add(message)
+        if intake.answer is not None:
+            self.recoveries = 0
         if intake.report is not None:
-            self.window = window_of(self.fold, self.lookup)
+            self.window = self._window()
             self._standing = None
         return Taken(intake=intake, number=number)
+
+    def bill(self, usage: Usage, epoch: int | None) -> int:
+        """Takes the report of a failed request in: billed, never the current size. Number to wait for."""
+        report = UsageReported(
+            at=self.world.now(),
+            usage=usage,
+            epoch=self.handed_epoch if epoch is None else epoch,
+            is_base=False,
+        )
+        return self.write(report)
 
     # --- other changes --------------------------------------------------------------------------------
 
@@ -360,40 +398,3 @@ class Session:
                     f"$.entry_ids[{index}]",
                 )
         return self.write(PinSet(at=self.world.now(), entry_ids=tuple(entry_ids), pinned=pinned))
-
-    def pinned_ids(self) -> tuple[EntryId, ...]:
-        """Pinned messages, oldest first."""
-        return tuple(sorted(self.fold.pinned, key=lambda entry_id: int(entry_id[1:])))
-
-    def undo(self) -> tuple[Step, int]:
-        """Takes the last compaction or prune back; later messages stay. (the step, number to wait for)."""
-        return self._rewind(self.fold.last_step(), Undone, "undo")
-
-    def redo(self) -> tuple[Step, int]:
-        """Puts the compaction or prune that was undone last in force again."""
-        return self._rewind(self.fold.last_undone(), Redone, "redo")
-
-    def _rewind(self, step: Step | None, marker: type[Undone] | type[Redone], word: str) -> tuple[Step, int]:
-        self.free()
-        self.writable()
-        if step is None:
-            raise NothingToUndo(f"There is no compaction or prune to {word} in this session.")
-        entry = marker(at=self.world.now(), target=step.id, epoch=self.fold.epoch + 1)
-        self._refuse_if_over(entry)
-        number = self.write(entry)
-        self.pending = Pending(item.message for item in self.fold.path_items())
-        return step, number
-
-    def _refuse_if_over(self, entry: Undone | Redone) -> None:
-        if not self.resolved.settings.enabled:
-            return
-        tried = fold((*self.entries, entry), decode_message)
-        tried.recount(self.counter.name, self.count_message)
-        after = stand(self.resolved, self.window, Size(estimated=tried.estimated))
-        if after.decision.kind == "over":
-            raise CannotFit(
-                f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
-                "Compact with a smaller budget instead, or choose a model with a larger window.",
-                used=after.used,
-                window=after.window,
-            )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine
-from typing import TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
 from compactd.collector import without_collector
-from compactd.core.entries import Opened
+from compactd.core.entries import Entry, Opened, SettingsSet
 from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
 from compactd.errors import CompactdError, SessionLocked, SessionNotFound
@@ -23,7 +23,13 @@ from compactd.store.base import Durability, Follower, Journal, Store, Stored
 from compactd.store.memory import MemoryJournal
 from compactd.world import World
 
+if TYPE_CHECKING:
+    from compactd.git.trees import GitTrees
+
 T = TypeVar("T")
+
+Trees = Callable[[str], "GitTrees"]
+"""Where the snapshots of the session with an id are."""
 
 VERSION = 1
 """Of the journal's format."""
@@ -42,8 +48,10 @@ class Start(Struct, frozen=True, kw_only=True):
     title: str | None = None
     working_dir: str | None = None
     parent_session_id: str | None = None
+    snapshots: bool | None = None
     persist: bool = True
     durability: Durability = "disk"
+    compaction_hook: bool = False
 
 
 class Started(Struct, frozen=True):
@@ -76,9 +84,10 @@ class Row(Struct, frozen=True, kw_only=True):
 class Sessions:
     """Every session that is open here, and the store behind them."""
 
-    def __init__(self, world: World, store: Store) -> None:
+    def __init__(self, world: World, store: Store, trees: Trees) -> None:
         self.world = world
         self.store = store
+        self._trees = trees
         self.open: dict[str, Session] = {}
         self._followings: dict[str, Following] = {}
         self._lines: dict[str, InOrder] = {}
@@ -135,11 +144,22 @@ class Sessions:
         if session is not None and session.journal is None:
             await self._let_go(session)
             session = None
+        if want.base_url is not None:
+            await self.world.ask_server(want.model, want.base_url)
         if session is None:
             exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
         self.open[session_id] = session
+        state = session.fold
+        if session.snapshots is None and (want.snapshots or state.takes_snapshots or state.snapshots):
+            # Loaded at the first need: most sessions take none.
+            from compactd.snapshots import Snapshots
+
+            session.snapshots = Snapshots(self._trees(session_id))
+            if not resumed:
+                await session.snapshots.forget()  # of a session of this name whose deletion was cut off
+        session.has_hook = want.compaction_hook
         if session.journal is None:
             warning = "another process writes this session: it can be read and followed here, not changed"
             return Started(session, resumed, (warning,))
@@ -170,6 +190,27 @@ class Sessions:
         journal = await self.world.in_worker(lambda: create(session_id, record, durability))
         session = Session(self.world, session_id, journal, (first,))
         await session.durable(journal.last)
+        return session
+
+    async def adopt(self, session_id: str, entries: Sequence[Entry]) -> Session:
+        """Opens a new session that consists of `entries`; durable when it returns, or nothing of it stays.
+
+        Raises `StorageFailed`.
+        """
+        store, world = self.store, self.world
+
+        def created() -> tuple[Journal, list[bytes]]:
+            records = [msgspec.json.encode(entry) for entry in entries]
+            return store.create(session_id, records[0], "disk"), records[1:]
+
+        journal, records = await world.in_worker(created)
+        try:
+            session = await world.in_worker(lambda: Session(world, session_id, journal, entries))
+            await journal.durable(journal.append(records))
+        except BaseException:
+            await journal.close()
+            raise
+        self.open[session_id] = session
         return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
@@ -214,7 +255,10 @@ class Sessions:
         changed = session.configure(
             "start", compaction=want.compaction, system_prompt=prompt, tools=want.tools, title=want.title
         )
-        return number if changed is None else changed
+        number = number if changed is None else changed
+        if want.snapshots is not None and want.snapshots != session.fold.takes_snapshots:
+            number = session.write(SettingsSet(at=self.world.now(), snapshots=want.snapshots))
+        return number
 
     # --- ending ---------------------------------------------------------------------------------------
 
@@ -223,6 +267,8 @@ class Sessions:
         session = self.get(session_id)
 
         async def work() -> None:
+            if session.agent is not None:
+                await session.agent.abort()
             if session.running is not None:
                 await session.running.cancel()
             await self._let_go(session)
@@ -233,10 +279,13 @@ class Sessions:
     async def close_all(self) -> None:
         """Ends every session, without a word to the client."""
         for session in tuple(self.open.values()):
+            if session.agent is not None:
+                await session.agent.abort()
             await self._let_go(session)
 
     async def _let_go(self, session: Session) -> None:
         self.open.pop(session.id, None)
+        session.is_closed = True
         following = self._followings.pop(session.id, None)
         if following is not None:
             await following.stop()
@@ -271,6 +320,7 @@ class Sessions:
             if not is_stored:
                 return
         await self.store.delete(session_id)
+        await self.world.in_worker(lambda: self._trees(session_id).forget())
 
     # --- listing --------------------------------------------------------------------------------------
 

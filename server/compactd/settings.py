@@ -18,6 +18,8 @@ from compactd.errors import InvalidParams
 
 PREFIX = "COMPACTD_"
 WORKSPACE_FILE = ".compactd.toml"
+NOT_OF_WORKSPACE = ("model",)
+"""What a workspace's file may not set: a folder that was downloaded does not choose who reads the talk."""
 USER_FILE = "config.toml"
 FILE_LIMIT_BYTES = 1 << 20
 
@@ -88,6 +90,9 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     for name, value in given.items():
         if name not in known:
             warnings.append(f"{source}: compaction.{name} is no setting; it is ignored")
+            continue
+        if source == WORKSPACE_FILE and name in NOT_OF_WORKSPACE:
+            warnings.append(f"{source}: compaction.{name} is ignored: only the user names a summariser")
             continue
         try:
             validate(msgspec.convert({name: value}, GivenSettings), "")

@@ -37,13 +37,15 @@ async def begin(session: Session) -> Begun:
     session.writable()
     settings = session.resolved.settings
     pruned, done = 0, None
-    if settings.enabled and _may_compact(session):
-        if settings.prune:
-            # The engine is loaded at the first need: most sessions begin with nothing to compact.
-            from compactd.compacting import prune
+    if settings.prune:
+        # The engine is loaded at the first need: most sessions begin with nothing to compact.
+        from compactd.compacting import prune
 
-            pruned = await prune(session)
+        pruned = (await prune(session)).results
+    if settings.enabled:
         done = await _compact_if_due(session)
+    if session.snapshots is not None:
+        await session.snapshots.take(session, "begin")
     session.handed_epoch = session.fold.epoch
     standing = session.standing()
     room = None if standing.window is None else max(0, standing.window - standing.used)
@@ -51,7 +53,7 @@ async def begin(session: Session) -> Begun:
     return Begun(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
 
 
-def _may_compact(session: Session) -> bool:
+def _checks_threshold(session: Session) -> bool:
     opened = session.fold.opened
     is_sub_agent = opened is not None and opened.parent_session_id is not None
     return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
@@ -59,7 +61,8 @@ def _may_compact(session: Session) -> bool:
 
 async def _compact_if_due(session: Session) -> CompactionResult | None:
     kind = session.decision.kind
-    if kind == "fits" and not session.silent_overflow:
+    is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
+    if not is_due and not session.silent_overflow:
         return None
     from compactd.compacting import compact
 
@@ -94,6 +97,7 @@ async def _go_on(session: Session) -> None:
 def end(session: Session, new: New) -> tuple[Taken, bool]:
     """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
     taken = session.append(new)
+    session.recoveries = 0
     report = taken.intake.report
     window = session.standing().window
     silent = is_silent_overflow(report, new.stop_reason or taken.intake.stop_reason, window)

@@ -5,11 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from compactd.core.registry import Lookup
+from msgspec import Raw, Struct
+
+from compactd.core.lookup import Lookup
+from compactd.core.observed import Observed
 from compactd.core.settings import GivenSettings
+from compactd.loop_limits import LoopLimits
 from compactd.messages import Event
+from compactd.providers.base import Provider
 
 T = TypeVar("T")
+
+
+class ClientFailed(Exception):
+    """The client did not do what the daemon asked of it. `is_gone`: there is no client any more."""
+
+    def __init__(self, message: str, *, is_gone: bool = False) -> None:
+        super().__init__(message)
+        self.message = message
+        self.is_gone = is_gone
 
 
 class World(Protocol):
@@ -41,4 +55,28 @@ class World(Protocol):
 
     def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
         """What is known of a model; none where the session names none."""
+        ...
+
+    def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
+        """Who answers for a model, and the name it has there. Raises `NoProvider`."""
+        ...
+
+    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+        """The client's answer to a request of ours. Raises `ClientFailed`."""
+        ...
+
+    def loop_limits(self) -> LoopLimits:
+        """The user's limits on the daemon's own loop."""
+        ...
+
+    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+        """The window that the model's server taught, if that is still in force."""
+        ...
+
+    async def ask_server(self, model: str | None, base_url: str | None) -> None:
+        """Has a model server on this machine say its window, where the user agreed to that."""
+        ...
+
+    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
+        """Keeps the window that a rejection named; none where it is nothing new."""
         ...

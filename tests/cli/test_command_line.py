@@ -41,7 +41,8 @@ def test_a_wrong_command_line_ends_with_2_and_says_what_to_do_in_two_lines(tmp_p
         ("compact", file, "--target", "16x"),
         ("compact", file, "--target", "1k", "--keep-recent", "1k"),
         ("compact", file, "--strategy", "magic"),
-        ("models",),
+        ("models", "--explain"),
+        ("classify", "--status", "4xx"),
         ("sessions", "delete"),
         ("serve", "--nothing"),
     ]

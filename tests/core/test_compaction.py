@@ -74,7 +74,7 @@ def with_call(items: tuple[Item, ...], index: int, name: str, arguments: bytes) 
         replace(block, name=name, arguments=Raw(arguments)) if isinstance(block, ToolCall) else block
         for block in message.content
     )
-    changed = replace(items[index], message=replace(message, content=blocks))
+    changed = replace(items[index], body=replace(message, content=blocks))
     return (*items[:index], changed, *items[index + 1 :])
 
 
@@ -374,7 +374,7 @@ def test_facts_that_a_models_summary_lost_are_added_under_critical_context_and_c
     items = list(dialogue("U90 A90 A90 U90 A90"))
     for at in (1, 2):
         text = f"the flag lives in src/deep/loader_flags.py {filler(70)}"
-        items[at] = replace(items[at], message=Message(role="assistant", content=(Text(text=text),)))
+        items[at] = replace(items[at], body=Message(role="assistant", content=(Text(text=text),)))
 
     end = drafted(tuple(items), [said(GOOD)], replace(ASKED, keep_messages=2))
 
@@ -413,7 +413,7 @@ def test_truncate_says_how_many_messages_of_which_role_it_were() -> None:
 def test_extract_works_on_the_originals_and_stays_within_its_budget() -> None:
     items = list(dialogue("U90 A90 T900 U90 A90"))
     whole = replace(
-        items[0], message=Message(role="user", content=(Text(text="Never touch the public API."),))
+        items[0], body=Message(role="user", content=(Text(text="Never touch the public API."),))
     )
     request = CompactRequest(keep_messages=2, strategy="extract")
 

@@ -146,7 +146,7 @@ def test_a_late_result_binds_every_cut_up_to_it() -> None:
     call, result = dialogue("A9 T9")
     between = dialogue("U9 A9", first=5)
     answered = ToolResult(call_id="t1.0", content="late")
-    late = Item(entry_id="e9", message=Message(role="tool", content=(answered,)), tokens=1)
+    late = Item(entry_id="e9", body=Message(role="tool", content=(answered,)), tokens=1)
 
     assert result.message.role == "tool"
     assert safe_cuts((call, *between, late)) == (0, 4)
@@ -154,9 +154,9 @@ def test_a_late_result_binds_every_cut_up_to_it() -> None:
 
 def test_two_calls_of_one_id_in_one_message_are_both_open_until_answered() -> None:
     call = ToolCall(call_id="c", name="run")
-    both = Item(entry_id="e1", message=Message(role="assistant", content=(call, call)), tokens=4)
+    both = Item(entry_id="e1", body=Message(role="assistant", content=(call, call)), tokens=4)
     one = dialogue("A9 T9")[1]
-    result = replace(one, message=Message(role="tool", content=(ToolResult(call_id="c", content="x"),)))
+    result = replace(one, body=Message(role="tool", content=(ToolResult(call_id="c", content="x"),)))
 
     assert safe_cuts((both, result)) == (0,)
     assert safe_cuts((both, result, result)) == (0, 3)

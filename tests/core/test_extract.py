@@ -37,7 +37,7 @@ def items(*messages: tuple[Role, str | tuple[Block, ...]], first: int = 1) -> tu
         blocks = (Text(text=content),) if isinstance(content, str) else content
         size = sum(len(str(block)) for block in blocks)
         made.append(
-            Item(entry_id=f"e{number}", message=Message(role=role, content=blocks), tokens=size // 4 + 1)
+            Item(entry_id=f"e{number}", body=Message(role=role, content=blocks), tokens=size // 4 + 1)
         )
     return tuple(made)
 
@@ -190,7 +190,7 @@ def test_what_stays_in_the_view_is_not_quoted_again() -> None:
 def test_an_imported_summary_gives_its_lines_and_its_files() -> None:
     summary = Item(
         entry_id="e1",
-        message=Message(
+        body=Message(
             role="user",
             content=(Text(text="## Goal\nPort the token_counter to Rust"),),
             meta=Meta(type="compaction_summary", read_files=("old.rs",), modified_files=("new.rs",)),

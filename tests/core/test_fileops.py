@@ -19,8 +19,8 @@ def call(number: int, name: str, *, failed: bool = False, **arguments: object) -
     block = ToolCall(call_id=f"t{number}", name=name, arguments=Raw(msgspec.json.encode(arguments)))
     result = ToolResult(call_id=f"t{number}", content="done", is_error=failed)
     return (
-        Item(entry_id=f"e{number}", message=Message(role="assistant", content=(block,)), tokens=1),
-        Item(entry_id=f"e{number + 1}", message=Message(role="tool", content=(result,)), tokens=1),
+        Item(entry_id=f"e{number}", body=Message(role="assistant", content=(block,)), tokens=1),
+        Item(entry_id=f"e{number + 1}", body=Message(role="tool", content=(result,)), tokens=1),
     )
 
 
@@ -67,7 +67,7 @@ def test_a_failure_under_a_call_id_used_twice_is_the_nearer_calls() -> None:
 def test_files_that_the_client_reports_count_and_so_do_an_earlier_summarys() -> None:
     summary = Item(
         entry_id="e1",
-        message=Message(
+        body=Message(
             role="user",
             content=(Text(text="[Conversation summary]"),),
             meta=Meta(type="compaction_summary", read_files=("old.py", "x.py"), modified_files=("m.py",)),
@@ -76,7 +76,7 @@ def test_files_that_the_client_reports_count_and_so_do_an_earlier_summarys() -> 
     )
     said = Item(
         entry_id="e2",
-        message=Message(role="assistant", content=(Text(text="ok"),)),
+        body=Message(role="assistant", content=(Text(text="ok"),)),
         tokens=1,
         read=("new.py",),
         modified=("x.py",),
@@ -88,7 +88,7 @@ def test_files_that_the_client_reports_count_and_so_do_an_earlier_summarys() -> 
 def test_a_user_who_types_the_summary_marker_reports_no_files() -> None:
     typed = Item(
         entry_id="e1",
-        message=Message(
+        body=Message(
             role="user",
             content=(Text(text="[Conversation summary]"),),
             meta=Meta(read_files=("a.py",)),
@@ -129,7 +129,7 @@ def test_no_file_leaves_the_lists_by_being_compacted_twice(
     read, modified = files_of(items[: 2 * cut])
     carried = Item(
         entry_id="e0",
-        message=Message(
+        body=Message(
             role="user",
             content=(Text(text="s"),),
             meta=Meta(type="compaction_summary", read_files=read, modified_files=modified),

@@ -52,7 +52,7 @@ def target(tokens: int, **more: object) -> CompactRequest:
 
 def summary(tokens: int) -> Item:
     message = Message(role="user", content=(Text(text=filler(tokens)),), meta=Meta(type="compaction_summary"))
-    return Item(entry_id="s1", message=message, tokens=tokens, kind="summary")
+    return Item(entry_id="s1", body=message, tokens=tokens, kind="summary")
 
 
 # --- the worked example -----------------------------------------------------------------------------
@@ -540,9 +540,9 @@ def test_a_request_that_answers_calls_in_the_same_message_stays_with_them() -> N
     items = list(dialogue("U90 A90 T90 A90 T90 A90 T90"))
     result = ToolResult(call_id="c9", content=filler(20))
     call = ToolCall(call_id="c9", name="run", arguments=Raw(b"{}"))
-    items[1] = replace(items[1], message=Message(role="assistant", content=(call,)))
+    items[1] = replace(items[1], body=Message(role="assistant", content=(call,)))
     items[2] = replace(
-        items[2], message=Message(role="user", content=(result, Text(text="and now the other one")))
+        items[2], body=Message(role="user", content=(result, Text(text="and now the other one")))
     )
 
     made = plan(inputs_of(view_of(items), request=keep(100)))

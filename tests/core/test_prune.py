@@ -30,7 +30,7 @@ def named(items: tuple[Item, ...], name: str, arguments: bytes = b"{}") -> tuple
     return tuple(
         replace(
             item,
-            message=replace(
+            body=replace(
                 item.message,
                 content=tuple(
                     replace(block, name=name, arguments=Raw(arguments))
@@ -82,7 +82,7 @@ def test_a_pinned_message_is_left_alone() -> None:
 def test_it_ends_at_a_summary() -> None:
     summary = Item(
         entry_id="s",
-        message=Message(role="user", content=(Text(text="x"),), meta=Meta(type="compaction_summary")),
+        body=Message(role="user", content=(Text(text="x"),), meta=Meta(type="compaction_summary")),
         tokens=1,
         kind="summary",
     )
@@ -147,7 +147,7 @@ def test_opencode_counts_output_in_its_own_way() -> None:
     # opencode.md, "Token Estimation": Math.round(length / 4) of UTF-16 units.
     items = list(dialogue("U9 A9 T9" + NEWEST))
     result = ToolResult(call_id="t2.0", content="😀" * 40_001)
-    items[2] = replace(items[2], message=Message(role="tool", content=(result,)))
+    items[2] = replace(items[2], body=Message(role="tool", content=(result,)))
     edge = settings(prune_protect=0, prune_minimum=20_000)
 
     assert prune(tuple(items), edge, Chars4Utf16()).entry_ids == ("e3",)
@@ -159,8 +159,8 @@ def test_a_stub_of_a_message_that_has_one_keeps_the_earlier_texts() -> None:
     asked = Message(role="assistant", content=(call, replace(call, call_id="b")))
     both = (ToolResult(call_id="a", content="x" * 800), ToolResult(call_id="b", content="y" * 800))
     items = (
-        Item(entry_id="e1", message=asked, tokens=4),
-        Item(entry_id="e2", message=Message(role="user", content=both), tokens=400),
+        Item(entry_id="e1", body=asked, tokens=4),
+        Item(entry_id="e2", body=Message(role="user", content=both), tokens=400),
     )
 
     first = with_stub(items[1], stubs_for(items, [(1, 0)], CHARS4).stubs[0])

@@ -23,7 +23,7 @@ def items(*messages: tuple[Role, str | tuple[Block, ...]]) -> tuple[Item, ...]:
     return tuple(
         Item(
             entry_id=f"e{number}",
-            message=Message(role=role, content=(Text(text=c),) if isinstance(c, str) else c),
+            body=Message(role=role, content=(Text(text=c),) if isinstance(c, str) else c),
             tokens=9,
         )
         for number, (role, c) in enumerate(messages, 1)

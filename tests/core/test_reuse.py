@@ -19,7 +19,7 @@ from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
 
 def item(number: int, role: Role, *blocks: Block, tokens: int = 500) -> Item:
-    return Item(entry_id=f"e{number}", message=Message(role=role, content=blocks), tokens=tokens)
+    return Item(entry_id=f"e{number}", body=Message(role=role, content=blocks), tokens=tokens)
 
 
 def call(call_id: str, name: str, **arguments: object) -> ToolCall:

@@ -17,7 +17,7 @@ from dialogue import CHARS4, dialogue
 
 def item(role: Role, *blocks: Block, **meta: object) -> Item:
     message = Message(role=role, content=blocks, meta=Meta(**meta) if meta else None)  # type: ignore[arg-type]
-    return Item(entry_id="e1", message=message, tokens=1)
+    return Item(entry_id="e1", body=message, tokens=1)
 
 
 def lines(*items: Item, chars: int = 2000) -> tuple[str, ...]:

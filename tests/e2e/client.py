@@ -184,6 +184,10 @@ class Daemon:
 
         return self._wait(find, f"event {type} {fields}", patience_s)
 
+    def wait(self, is_it: Callable[[Got], bool], what: str, patience_s: float = PATIENCE_S) -> Got:
+        """The first message of the daemon of which this is true; waits for it."""
+        return self._wait(lambda: next((got for got in self.received if is_it(got)), None), what, patience_s)
+
     def events(self, session_id: str | None = None, after: int = -1) -> list[dict[str, Any]]:
         """Events that came so far, in order."""
         with self._changed:
@@ -240,7 +244,7 @@ class Daemon:
                 with self._changed:
                     got = Got(len(self.received), body, value)
                     self.received.append(got)
-                    if "method" not in value:
+                    if "method" not in value:  # its own requests have one
                         self._answers[value["id"]] = got
                     self._changed.notify_all()
         finally:

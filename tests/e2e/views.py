@@ -8,9 +8,9 @@ from typing import Any
 
 from e2e.client import Daemon
 from e2e.talk import Message, encoded
-from validators import anthropic_messages, neutral_shape, openai_chat
+from validators import anthropic_messages, gemini_contents, neutral_shape, openai_chat, openai_responses
 
-FORMATS = ("neutral", "openai", "anthropic")
+FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,16 @@ def problems_of_providers(daemon: Daemon, session: str) -> dict[str, list[str]]:
         match name:
             case "openai":
                 problems = openai_chat.problems(context["messages"], context.get("tools"))
+            case "openai_responses":
+                problems = openai_responses.problems(
+                    context["messages"], context.get("system"), context.get("tools")
+                )
             case "anthropic":
                 problems = anthropic_messages.problems(
+                    context["messages"], context.get("system"), context.get("tools")
+                )
+            case "gemini":
+                problems = gemini_contents.problems(
                     context["messages"], context.get("system"), context.get("tools")
                 )
             case _:

@@ -86,6 +86,14 @@ def test_how_input_is_cut_changes_nothing_that_comes_out(fragments: list[bytes],
     assert framed(stream, cuts) == framed(stream)
 
 
+def test_the_end_of_an_overlong_line_is_found_wherever_the_line_was_cut() -> None:
+    stream = b"h" * 17_200 + block(b"{}") + b"h" * 9000 + block(b'{"id":1}')
+
+    whole = framed(stream)
+
+    assert all(framed(stream, [cut]) == whole for cut in range(17_100, 17_260))
+
+
 @pytest.mark.parametrize("stream", [block(b'{"id":1}') + block('{"é":2}'.encode()), b'{"id":1}\n{"b":2}'])
 def test_a_stream_split_at_every_byte_gives_the_same_bodies(stream: bytes) -> None:
     whole = framed(stream)

@@ -37,18 +37,29 @@ def old(version: str, name: str = "every_kind") -> list[bytes]:
     return [bare(one) for one in scan((JOURNALS / version / f"{name}.jsonl").read_bytes()).records]
 
 
+KINDS_OF_V1 = ("every_kind", "later_kinds")
+"""The files that hold every kind of record together: the first of the first day, the later ones."""
+
+
+def test_every_kind_of_record_stands_in_a_journal() -> None:
+    kept = {
+        type(msgspec.json.decode(one, type=Entry)).__name__ for name in KINDS_OF_V1 for one in old("v1", name)
+    }
+
+    assert kept == {kind.__name__ for kind in Entry.__args__}
+
+
+@pytest.mark.parametrize("name", KINDS_OF_V1)
 async def test_a_journal_of_version_1_opens_with_every_record_as_it_was(
-    store: FolderStore, tmp_path: Path
+    store: FolderStore, tmp_path: Path, name: str
 ) -> None:
-    path = put(tmp_path, "v1")
+    path = put(tmp_path, "v1", name)
     before = path.read_bytes()
 
     journal, records = store.open(ID, durability="os")
 
     assert b"".join(lines([bare(one) for one in records])) == before
-    assert upgraded(old("v1"), FORMAT.steps_from(1)) == old("v1")
-    entries = [msgspec.json.decode(one, type=Entry) for one in records]
-    assert {type(entry).__name__ for entry in entries} == {kind.__name__ for kind in Entry.__args__}
+    assert upgraded(old("v1", name), FORMAT.steps_from(1)) == old("v1", name)
     await journal.durable(journal.append([ADDED]))
     await journal.close()
     assert path.read_bytes()[: len(before)] == before

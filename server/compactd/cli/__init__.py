@@ -14,21 +14,24 @@ usage: compactd COMMAND ...
 
   compact FILE    compact a session file: before and after, and the summary
   inspect FILE    where its tokens are, and when a compaction comes
+  chat            a conversation with a model, kept and compacted by the daemon
   sessions        the sessions that are stored; `sessions delete ID` removes one
-  models NAME     a model's window and limits, and where the numbers come from
+  models [NAME]   a model's window and limits, and where the numbers come from
+  classify FILE   whether a provider's error was an overflow, and what to do
   serve           the daemon itself: JSON-RPC on stdin and stdout
 
   --json          on each: one JSON object with the same facts
   --version
 
 A session file is Claude Code's, pi's or compactd's own, or messages in OpenAI's,
-Anthropic's or Gemini's shape. Nothing is sent anywhere.
+Anthropic's or Gemini's shape. Nothing is sent anywhere but by `chat`, to the model
+that it names.
 `compactd COMMAND --help` tells more.
 
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """
 
-COMMANDS = ("compact", "inspect", "sessions", "models", "serve")
+COMMANDS = ("compact", "inspect", "chat", "sessions", "models", "classify", "serve")
 
 
 def run(arguments: list[str]) -> int:

@@ -14,12 +14,10 @@ from compactd.cli.journal import read_journal
 from compactd.cli.page import plural
 from compactd.client import Client
 from compactd.core.entries import is_summary
-from compactd.core.usage import normalise
 from compactd.errors import CompactdError, FormatNotSupported
 from compactd.formats.detect import read
-from compactd.formats.neutral_out import encode_message
+from compactd.formats.mending import mended, split_prompt
 from compactd.formats.session_file import Line, SessionFile
-from compactd.messages import Message, Text
 from compactd.rpc.wire import AppendResult, StartResult
 
 BATCH_BYTES = 8_000_000
@@ -120,19 +118,19 @@ def load(path: Path) -> Conversation:
 
 
 def _conversation(path: Path, file: SessionFile) -> Conversation:
-    prompt, messages = _split_prompt(file)
+    prompt, messages = split_prompt(file)
     warnings: list[str] = []
-    mended = tuple(_mended(messages, warnings))
-    live_from = max((i for i, (message, _) in enumerate(mended) if is_summary(message)), default=0)
+    lines = tuple(mended(messages, warnings))
+    live_from = max((i for i, (message, _) in enumerate(lines) if is_summary(message)), default=0)
     return Conversation(
         format=file.format,
         name=_shortened(file.session_id) if file.session_id else path.name,
         session_id=file.session_id,
         title=file.title,
         model=file.model,
-        messages=mended,
-        live=mended[live_from:],
-        live_numbers=tuple(range(live_from + 1, len(mended) + 1)),
+        messages=lines,
+        live=lines[live_from:],
+        live_numbers=tuple(range(live_from + 1, len(lines) + 1)),
         system_prompt=prompt,
         tools=(),
         working_dir=file.working_dir,
@@ -147,40 +145,6 @@ def _shortened(session_id: str) -> str:
     """The first part of a UUID, as people tell sessions apart; other ids as they are."""
     parts = session_id.split("-")
     return parts[0] if [len(part) for part in parts] == [8, 4, 4, 4, 12] else session_id
-
-
-def _split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
-    """(system prompt, the messages after it): where the file has it as its first messages, it is no
-    conversation and stays."""
-    count = 0
-    texts: list[str] = []
-    for message, _ in file.messages:
-        if message.role != "system" or not all(isinstance(block, Text) for block in message.content):
-            break
-        texts.extend(block.text for block in message.content if isinstance(block, Text))
-        count += 1
-    if count == len(file.messages):
-        return file.system_prompt, file.messages
-    known = [file.system_prompt] if file.system_prompt else []
-    return "\n\n".join((*known, *texts)) or None, file.messages[count:]
-
-
-def _mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
-    """The messages as a daemon takes them: an id that came before is left out, and a broken usage report."""
-    seen: set[str] = set()
-    for number, (message, raw) in enumerate(lines, start=1):
-        whole: Message = message
-        if message.usage is not None:
-            try:
-                normalise(message.usage)
-            except CompactdError as error:
-                warnings.append(f"message {number}: its usage report was left out: {error.message}")
-                whole = replace(whole, usage=None)
-        if whole.id is not None and whole.id in seen:
-            whole = replace(whole, id=None)
-        if whole.id is not None:
-            seen.add(whole.id)
-        yield (message, raw) if whole is message else (whole, Raw(encode_message(whole)))
 
 
 class Fed(Struct, frozen=True, kw_only=True):

@@ -1,70 +1,141 @@
-"""`compactd models NAME`: a model's window and limits, and where the numbers come from."""
+"""`compactd models [NAME]`: a model's window and limits, and where they come from; or which are known."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import msgspec
+from msgspec import UNSET
 
-from compactd.cli.ending import DONE
+from compactd.cli import model_list
+from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.known import named
-from compactd.cli.page import Page
+from compactd.cli.page import LABEL, Look, Page, one_line, plural
 from compactd.client import Client
 from compactd.core.registry import Pricing
-from compactd.rpc.wire import LookupResult
+from compactd.rpc.wire import ForgetResult, LadderStep, ListModelsResult, LookupResult
 
 ABOUT = """\
 What is known of a model, by whatever name: claude-opus-4-5, openai/gpt-5,
-qwen2.5-coder:7b. A number that nobody recorded is called a guess.
+qwen2.5-coder:7b. A number that nobody recorded is called a guess. Without NAME:
+the models of a provider, or the providers; and the windows that servers taught
+this machine, in a rejection or when they were asked.
 """
 
 
 def fill(parser: argparse.ArgumentParser) -> None:
-    """The name, and where the model is served."""
+    """The name, where the model is served, and what to do."""
     parser.description = ABOUT
-    parser.add_argument("name", metavar="NAME", help="the model, also as provider/name")
-    parser.add_argument("--provider", help="who serves it")
+    parser.add_argument("name", metavar="NAME", nargs="?", help="the model, also as provider/name")
+    parser.add_argument("--provider", help="who serves it; without NAME: lists its models")
     parser.add_argument("--base-url", metavar="URL", help="the endpoint it is served from")
+    parser.add_argument("--explain", action="store_true", help="every step of the lookup, and what it found")
+    parser.add_argument(
+        "--forget",
+        action="store_true",
+        help="forget the windows learned from servers: of NAME, of --provider, of --base-url, or all",
+    )
 
 
 def run(options: argparse.Namespace, page: Page) -> int:
     """Asks the daemon."""
-    params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
+    wrong = _wrong(options)
+    if wrong:
+        raise Stop(wrong, hint="`compactd models --help` tells more.", exit_code=USAGE)
     with Client() as client:
-        found = client.ask("models/lookup", params, LookupResult)
+        if options.forget:
+            return _forget(client, options, page)
+        if options.name is None:
+            found = client.ask("models/list", {"provider": options.provider}, ListModelsResult)
+            model_list.show(page, found, options.provider)
+            return DONE
+        params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
+        if options.explain:
+            params["explain"] = True
+        answer = client.ask("models/lookup", params, LookupResult)
     if page.is_json:
-        page.json(found)
+        page.json(answer)
     else:
-        show(page, found)
+        show(page, answer)
     return DONE
+
+
+def _wrong(options: argparse.Namespace) -> str:
+    """What is wrong with the options together; empty if nothing is."""
+    if options.name == "":
+        return "NAME is empty."
+    if options.explain and options.forget:
+        return "--explain and --forget exclude each other."
+    if options.explain and options.name is None:
+        return "--explain wants a NAME: it tells how one model was found."
+    if options.base_url is not None and options.name is None and not options.forget:
+        return "--base-url wants a NAME, or --forget."
+    return ""
+
+
+def _forget(client: Client, options: argparse.Namespace, page: Page) -> int:
+    params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
+    forgotten = client.ask("models/forget", params, ForgetResult).forgotten
+    what = [
+        options.name or "",
+        f"of {options.provider}" if options.provider else "",
+        f"at {options.base_url}" if options.base_url else "",
+    ]
+    of_what = one_line(" ".join(part for part in what if part))
+    if page.is_json:
+        page.json({"forgotten": forgotten})
+    elif forgotten:
+        page.line(f"forgot {plural(forgotten, 'learned window')}{f': {of_what}' if of_what else ''}")
+    else:
+        page.line(f"nothing to forget: no window was learned{f': {of_what}' if of_what else ''}")
+    return DONE if forgotten else NOTHING_TO_DO
 
 
 def show(page: Page, found: LookupResult) -> None:
     """One fact a line."""
     is_guess = found.confidence == "guess"
+    look: Look = "due" if is_guess else ""
+    doubt, bound = ("?", "at most, a guess") if is_guess else ("", "at most")
     most = ", at most: a local server may load less" if found.upper_bound else ""
     page.row("model", named(found) + (", retired" if found.retired else ""))
-    page.figure(
-        "window",
-        f"{found.context_window:,}{'?' if is_guess else ''}",
-        origin_of(found) + most,
-        "due" if is_guess else "",
-    )
-    if found.input_limit is not None:
-        page.figure("input", f"{found.input_limit:,}", "at most")
-    if found.output_limit is not None:
-        page.figure("output", f"{found.output_limit:,}", "at most")
+    page.figure("window", f"{found.context_window:,}{doubt}", origin_of(found) + most, look)
+    for label, limit in (("input", found.input_limit), ("output", found.output_limit)):
+        if limit is not None:
+            page.figure(label, f"{limit:,}{doubt}", bound, look)
     pricing = pricing_of(found)
     if pricing is not None:
         page.row("price", price_text(pricing))
     page.row("tokenizer", found.tokenizer or "not known: tokens are estimated")
+    if found.steps is not UNSET:
+        page.line()
+        _show_steps(page, found.steps)
+
+
+def _show_steps(page: Page, steps: Sequence[LadderStep]) -> None:
+    """What was looked for, step by step, and what it gave; the last word counts."""
+    columns = max((len(step.step) + 2 for step in steps), default=LABEL)
+    for step in steps:
+        looked_for = f"{one_line(step.key)}: " if step.key else ""
+        page.row(one_line(step.step), f"{looked_for}{one_line(step.found) or 'nothing'}", columns=columns)
 
 
 def origin_of(found: LookupResult) -> str:
     """Where the window comes from, in a few words."""
-    if found.confidence == "guess" and found.source == "default":
-        return "a guess: no source knows this model"
-    return f"{'a guess' if found.confidence == 'guess' else found.confidence} ({found.source}; {found.how})"
+    source = f"({found.source}; {found.how})"
+    match found.confidence:
+        case "guess" if found.source == "default":
+            return "a guess: no source knows this model"
+        case "guess":
+            return f"a guess {source}"
+        case "disputed":
+            return f"disputed, the smallest of several numbers {source}"
+        case "observed":
+            return f"learned: {found.source} ({found.how.removeprefix('observed; ')})"
+        case "override":
+            return f"your own setting {source}"
+        case _:
+            return f"fact {source}"
 
 
 def pricing_of(found: LookupResult) -> Pricing | None:

@@ -110,11 +110,11 @@ class Page:
         else:
             sys.stdout.write(f"{text}\n")
 
-    def row(self, label: str, text: str, look: Look = "") -> None:
+    def row(self, label: str, text: str, look: Look = "", *, columns: int = LABEL) -> None:
         """A label and what there is to say; in a terminal wrapped, with the rest under its beginning."""
-        line = f"{label:<{LABEL}}{cleaned(text)}".replace("\n", " ")
+        line = f"{label:<{columns}}{cleaned(text)}".replace("\n", " ")
         if self.is_drawn:
-            self._wrapped(line, LABEL, look)
+            self._wrapped(line, columns, look)
         else:
             sys.stdout.write(f"{line}\n")
 

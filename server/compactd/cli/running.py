@@ -99,6 +99,10 @@ def _command(name: str) -> Command:
             from compactd.cli import inspect
 
             return inspect
+        case "chat":
+            from compactd.cli import chat
+
+            return chat
         case "sessions":
             from compactd.cli import sessions
 
@@ -107,6 +111,10 @@ def _command(name: str) -> Command:
             from compactd.cli import models
 
             return models
+        case "classify":
+            from compactd.cli import classify
+
+            return classify
         case _:
             from compactd.cli import serve
 

@@ -5,11 +5,22 @@ An empty, truncated, refused or template answer is a failure, never a summary (b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 from compactd.messages import Usage
 
-TRUNCATED = frozenset(("length", "max_tokens", "max_output_tokens", "model_length", "incomplete"))
+TRUNCATED = frozenset(
+    (
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "incomplete",
+        "model_context_window_exceeded",
+    )
+)
 REFUSED = frozenset(
     (
         "refusal",
@@ -45,6 +56,12 @@ PREAMBLE_CHARS = 400
 
 TAGS = ("read-files", "modified-files", "previous-summary", "conversation")
 """Blocks that a model may write although they are not its to write."""
+
+REPEATED = 0.8
+"""Share of a rule's words that a line has in common with it where it repeats the rule."""
+
+RULE_WORDS = 5
+"""A rule of fewer words is like too much that users say."""
 
 
 class Reply(Struct, frozen=True, kw_only=True):
@@ -102,6 +119,29 @@ def cleaned(text: str) -> str:
     return text.strip()
 
 
+def without_rules(summary: str, rules: str, said: str) -> str:
+    """`summary` without the list items that repeat one of `rules`, what the summariser was told:
+    they would pass for the user's constraints (klaude-code `52de46ff`). What stands in `said`, the words of
+    the conversation, is the user's own. O(lines × rules)."""
+    parts = [
+        part
+        for line in rules.splitlines()
+        for part in line.replace(", and ", ". ").replace("; ", ". ").split(". ")
+    ]
+    told = [words for part in parts if len(words := _words(part)) >= RULE_WORDS]
+    lines, kept = summary.splitlines(), list[str]()
+    for at, line in enumerate(lines):
+        item = line.strip()
+        if not item.startswith(("- ", "* ")) or not _repeats(_words(item), told) or item[2:].strip() in said:
+            kept.append(line)
+            continue
+        after = next((rest for rest in lines[at + 1 :] if rest.strip()), "#")
+        before = next((rest for rest in reversed(kept) if rest.strip()), "#")
+        if after.startswith("#") and before.startswith("#"):
+            kept.append("(none)")
+    return "\n".join(kept)
+
+
 def heading_of(line: str) -> str:
     """A heading's words in lower case, without `#`, `*`, `:`; empty for a line that is none."""
     bare = line.strip()
@@ -130,6 +170,14 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
     if not any(_says(line) for line in lines):
         return "", "the model's summary was empty"
     return "\n".join(lines).strip(), ""
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset("".join(c if c.isalnum() else " " for c in line.lower()).split())
+
+
+def _repeats(words: frozenset[str], rules: Sequence[frozenset[str]]) -> bool:
+    return any(len(words & rule) >= REPEATED * len(rule) and len(words) <= 2 * len(rule) for rule in rules)
 
 
 def _says(line: str) -> bool:

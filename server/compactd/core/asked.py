@@ -34,6 +34,8 @@ class CompactRequest(Struct, frozen=True, kw_only=True):
     """The new request must have fewer tokens than this; none: fewer than now."""
     is_repeated: bool = False
     """The last compaction in force had the same budget, and nothing was appended since: law 2."""
+    model: str | None = None
+    """The summariser; none: the settings', or the session's own where the daemon runs its loop."""
     may_ask_model: bool = False
     """A summariser was named, or the daemon runs this session's loop: `auto` means `summarize`."""
     context: tuple[str, ...] = ()
@@ -59,7 +61,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     request: CompactRequest
     counter: Counter
     pinned: Collection[EntryId] = ()
-    """Messages that `session/pin` or `meta.pinned` keeps."""
+    """Messages that `session/pin` keeps; those that their `meta` pins need not be among them."""
 
 
 def check_budgets(request: CompactRequest) -> None:

@@ -12,11 +12,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compactd.core.answers import Answer, Reply, cleaned, summary_in
+from compactd.core.answers import Answer, Reply, cleaned, summary_in, without_rules
 from compactd.core.asked import Inputs
 from compactd.core.budget import headroom
 from compactd.core.entries import Item
-from compactd.core.prompts import PROMPTS, Prompts, write
+from compactd.core.prompts import PROMPTS, RULES, Prompts, write
 from compactd.core.record import NATURE
 from compactd.core.steps import HEADING
 from compactd.core.transcript import chunks, conversation, paragraphs
@@ -137,9 +137,10 @@ def _history(
             ),
             max_tokens=output,
         )
-        previous, why = summary_in(answer, headings, placeholders)
+        summary, why = summary_in(answer, headings, placeholders)
         if why:
             return "", why
+        previous = without_rules(summary, RULES, "\n".join((*part, previous or "")))
     return previous or "", ""
 
 
@@ -161,9 +162,10 @@ def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | No
             ),
             max_tokens=output,
         )
-        previous, why = summary_in(answer)
+        summary, why = summary_in(answer)
         if why:
             return "", why
+        previous = without_rules(summary, RULES, "\n".join((*part, previous or "")))
     return previous or "", ""
 
 

@@ -16,6 +16,7 @@ from compactd.core.clip import clip
 from compactd.core.cuts import is_request, kind_of, newest_request, safe_cuts
 from compactd.core.entries import Item, Stub, is_summary
 from compactd.core.pairs import Matched, match
+from compactd.core.pins import is_pinned
 from compactd.core.projection import INTERRUPTED, project
 from compactd.core.prune import result_places, stubs_for
 from compactd.core.summary import smallest_tokens
@@ -304,9 +305,7 @@ def _pins(
     shell command, the request before it."""
     items = inputs.view.items
     wanted = {
-        index
-        for index, item in enumerate(items)
-        if item.entry_id in inputs.pinned or (item.message.meta is not None and item.message.meta.pinned)
+        index for index, item in enumerate(items) if item.entry_id in inputs.pinned or is_pinned(item.message)
     }
     if newest is not None and kind_of(items[newest].message) == "bash":
         spoken = (i for i in range(newest - 1, -1, -1) if is_request(items[i].message))

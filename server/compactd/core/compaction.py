@@ -26,9 +26,10 @@ from compactd.core.extract import extract
 from compactd.core.fileops import files_of
 from compactd.core.plan import NotCompacted, Plan
 from compactd.core.projection import project
+from compactd.core.record import LAYOUTS, SECTIONS, Layout
 from compactd.core.retention import retention, supplement
 from compactd.core.steps import steps
-from compactd.core.summary import before_files, framed, truncated, under_critical_context
+from compactd.core.summary import before_files, framed, truncated, under_context
 from compactd.core.tokens import compact_arguments
 from compactd.core.units import FactCache
 from compactd.messages import (
@@ -215,6 +216,7 @@ def _extracted(work: Work, made: Plan, material: _Material) -> _Summary:
         working_dir=work.working_dir,
         cache=work.cache,
         lead=rules.lead,
+        layout=_layout(work),
     )
     text = before_files(found.text, begun)
     return _Summary(text=f"{text}\n\n{end}" if end else text)
@@ -235,6 +237,11 @@ def _truncated(work: Work, made: Plan, material: _Material) -> _Summary:
             counter=inputs.counter,
         )
     )
+
+
+def _layout(work: Work) -> Layout:
+    """The headings that the profile's prompt asks a model for."""
+    return LAYOUTS.get(work.inputs.settings.rules.prompt, SECTIONS)
 
 
 def _framed(work: Work, made: Plan, material: _Material, body: str) -> str:
@@ -288,7 +295,7 @@ def _with_lost_facts(work: Work, made: Plan, material: _Material, summary: _Summ
     lines = supplement(found.lost, min(room, made.summary_budget // SUPPLEMENT_DIVISOR), counter.count)
     if not lines:
         return summary.text, found
-    text = _framed(work, made, material, under_critical_context(summary.body, lines))
+    text = _framed(work, made, material, under_context(summary.body, lines, _layout(work).context))
     return text, retention(material.gone, (text, *stays), cache=work.cache)
 
 
@@ -343,7 +350,7 @@ def _summary_item(work: Work, material: _Material, text: str) -> Item:
     meta = Meta(type="compaction_summary", read_files=material.read, modified_files=material.modified)
     return Item(
         entry_id=SUMMARY_ID,
-        message=Message(role="user", content=(Text(text=text),), meta=meta),
+        body=Message(role="user", content=(Text(text=text),), meta=meta),
         tokens=work.inputs.counter.count(text),
         kind="summary",
     )

@@ -10,9 +10,12 @@ The last compaction in force decides; `undo` and `redo` put compactions and prun
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.ondemand import OnDemand
 from compactd.messages import (
     CompactionResult,
     Message,
@@ -185,6 +188,34 @@ class SettingsSet(Struct, frozen=True, kw_only=True, tag="settings", omit_defaul
     title: str | None = None
     fixed_tokens: tuple[int, int] | None = None
     """(system prompt, tools) as estimated when they were set."""
+    snapshots: bool | None = None
+    """The work tree's files are kept at each turn's begin and end."""
+
+
+class Rejected(Struct, frozen=True, kw_only=True, tag="rejected", omit_defaults=True):
+    """A provider refused a request of this session as too large."""
+
+    at: float
+    limit: int | None = None
+    """The window that the refusal named, in tokens, where it is believed."""
+    requested: int | None = None
+    """The size that the provider counted."""
+
+
+class Queued(Struct, frozen=True, kw_only=True, tag="queued"):
+    """A prompt that waits until the loop has time for it."""
+
+    at: float
+    turn_id: str
+    message: Raw
+    """Neutral shape."""
+
+
+class Unqueued(Struct, frozen=True, kw_only=True, tag="unqueued"):
+    """A prompt waits no longer: it was appended with this record, or taken back."""
+
+    at: float
+    turn_id: str
 
 
 class PinSet(Struct, frozen=True, kw_only=True, tag="pin"):
@@ -193,6 +224,25 @@ class PinSet(Struct, frozen=True, kw_only=True, tag="pin"):
     at: float
     entry_ids: tuple[EntryId, ...]
     pinned: bool = True
+
+
+class Redacted(Struct, frozen=True, kw_only=True, tag="redacted"):
+    """The contents of messages were replaced by a mark, here and wherever they were copied to."""
+
+    at: float
+    entry_ids: tuple[EntryId, ...]
+    epoch: int
+
+
+class Snapshot(Struct, frozen=True, kw_only=True, tag="snapshot", omit_defaults=True):
+    """The files of the session's work tree as they were at a turn's begin or end."""
+
+    at: float
+    moment: Literal["begin", "end"]
+    tree: str
+    """The name of a git tree, whose objects are in the data folder and in the user's repository."""
+    entry_id: EntryId | None = None
+    """The newest user message at that time."""
 
 
 Entry = (
@@ -209,6 +259,11 @@ Entry = (
     | ModelSet
     | SettingsSet
     | PinSet
+    | Rejected
+    | Queued
+    | Unqueued
+    | Redacted
+    | Snapshot
 )
 
 
@@ -217,7 +272,8 @@ class Item(Struct, frozen=True, kw_only=True):
 
     entry_id: EntryId
     """Of a summary: its compaction's entry."""
-    message: Message
+    body: Message | OnDemand
+    """The message, or its bytes until somebody asks for it."""
     tokens: int
     """Estimate, in the session's estimator."""
     source: Raw | None = None
@@ -226,6 +282,19 @@ class Item(Struct, frozen=True, kw_only=True):
     """`message`, `summary`, or `stub` where tool output is shown shortened."""
     read: tuple[str, ...] = ()
     modified: tuple[str, ...] = ()
+    model: str | None = None
+    """The session's model when the message came: whose signatures it may hold."""
+
+    @property
+    def message(self) -> Message:
+        """The message, decoded if need be: O(bytes) the first time. Raises where the journal holds none."""
+        body = self.body
+        return body if isinstance(body, Message) else body.message
+
+    @property
+    def is_decoded(self) -> bool:
+        """False while `message` would have to be decoded."""
+        return isinstance(self.body, Message) or self.body.is_decoded
 
 
 class View(Struct, frozen=True, kw_only=True):
@@ -268,7 +337,7 @@ def with_stub(item: Item, stub: Stub) -> Item:
             content[index] = msgspec.structs.replace(block, content=text)
     return msgspec.structs.replace(
         item,
-        message=msgspec.structs.replace(item.message, content=tuple(content)),
+        body=msgspec.structs.replace(item.message, content=tuple(content)),
         tokens=stub.tokens,
         source=None,
         kind="stub",

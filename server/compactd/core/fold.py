@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 from msgspec import Raw
 
+from compactd.core.calibration import Calibrator
 from compactd.core.entries import (
     NULL,
     Appended,
@@ -25,39 +26,32 @@ from compactd.core.entries import (
     Opened,
     PinSet,
     Pruned,
+    Queued,
+    Redacted,
     Redone,
+    Rejected,
     SettingsSet,
-    Stub,
+    Snapshot,
     Undone,
+    Unqueued,
     UsageReported,
     View,
-    summary_message,
-    with_stub,
 )
+from compactd.core.ondemand import Decode, OnDemand
 from compactd.core.pieces import clear, release
+from compactd.core.shown import shown
 from compactd.core.titles import title_of
-from compactd.core.usage import context_size
+from compactd.core.usage import Billing, context_size
 from compactd.messages import Message
 
 Step = Compacted | Pruned
 """What `undo` takes back and `redo` puts in force again."""
 
 
-class Billing:
-    """Sums over all usage reports of a session. Tokens; they decide nothing."""
-
-    def __init__(self) -> None:
-        self.prompt = 0
-        self.completion = 0
-        self.cache_read = 0
-        self.cache_write = 0
-        self.reasoning = 0
-
-
 class Fold:
     """What a session is after its entries so far: view, epoch, pins, settings, usage."""
 
-    def __init__(self, decode: Callable[[Raw], Message]) -> None:
+    def __init__(self, decode: Decode) -> None:
         self._decode = decode
         self.opened: Opened | None = None
         self.originals: dict[EntryId, Item] = {}
@@ -80,11 +74,23 @@ class Fold:
         self._parents: dict[EntryId, EntryId | None] = {}
         self.path: list[EntryId] = []
         """Entries with an id from the root to the leaf."""
-        self._has_branches = False
+        self._withdrawn: set[EntryId] = set()
         self._in_force: list[EntryId] = []
         self._undone: list[EntryId] = []
-        self.pinned: set[EntryId] = set()
+        self.pin_marks: dict[EntryId, bool] = {}
+        """What `session/pin` said last of a message; of the others their `meta` says it (core/pins.py)."""
         self.model = ModelSet(at=0.0, model=None)
+        self.prompts = 0
+        """Prompts that the daemon's own loop was ever given."""
+        self.queued: dict[str, Raw] = {}
+        """Prompts that wait, by their turn, oldest first."""
+        self.redacted: set[EntryId] = set()
+        """Messages whose contents were replaced by a mark."""
+        self.takes_snapshots = False
+        self.snapshots: list[Snapshot] = []
+        """Oldest first; a redaction ends with those before it, which may hold the secret too."""
+        self.rejected: Rejected | None = None
+        """The last refusal of a request as too large, by the model that the session is on."""
         self.system_prompt: str | None = None
         self.tools: tuple[Raw, ...] = ()
         self.title: str | None = None
@@ -95,10 +101,12 @@ class Fold:
         self.epoch = 1
         self.billing = Billing()
         self.last_report: UsageReported | None = None
+        self.reported_window: int | None = None
         self.base: int | None = None
         """The last report's input, cache included, while it is of this epoch."""
         self.trailing = 0
         """Estimate of what came after that report."""
+        self.calibrator = Calibrator()
         self.items: list[Item] = []
         self.tail_from = 0
         self.items_tokens = 0
@@ -154,6 +162,10 @@ class Fold:
         """The compaction or prune that `redo` would put in force again."""
         return self.steps[self._undone[-1]] if self._undone else None
 
+    def has_entry(self, entry_id: EntryId) -> bool:
+        """True for the id of a message, compaction or prune, on whatever branch."""
+        return entry_id in self._parents
+
     def first_after(self, entry_id: EntryId | None) -> EntryId | None:
         """The first message on the path after the entry, the first of all after None; None if none came."""
         start = 0 if entry_id is None else self.path.index(entry_id) + 1
@@ -180,6 +192,10 @@ class Fold:
         path.reverse()
         return path
 
+    def pinned_by_id(self) -> frozenset[EntryId]:
+        """The messages that `session/pin` pinned and did not let go."""
+        return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
+
     def steps_in_force(self) -> tuple[Step, ...]:
         """Compactions and prunes in force, oldest first."""
         return tuple(self.steps[i] for i in self._in_force)
@@ -203,37 +219,53 @@ class Fold:
     # --- folding --------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry, message: Message | None = None) -> None:
-        """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it."""
+        """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it; else
+        it is decoded when it is first asked for, so that what is wrong with it may come out late."""
         match entry:
             case Appended():
-                self._append(entry, self._decode(entry.message) if message is None else message)
+                self._append(entry, message)
             case UsageReported():
                 self._report(entry)
             case Compacted() | Pruned():
                 self._step(entry)
             case Undone():
                 self._in_force.remove(entry.target)
+                self._withdrawn.add(entry.target)
                 self._undone.append(entry.target)
                 self._changed(entry.epoch)
             case Redone():
                 self._undone.remove(entry.target)
+                self._withdrawn.discard(entry.target)
                 self._in_force.append(entry.target)
                 self._changed(entry.epoch)
             case Branched():
                 self._branch(entry)
+            case Queued():
+                self.prompts += 1
+                self.queued[entry.turn_id] = entry.message
+            case Unqueued():
+                self.queued.pop(entry.turn_id, None)
+            case Rejected():
+                self.rejected = entry
             case ModelSet():
-                self.model = entry
+                self.model, self.rejected, self.reported_window = entry, None, None
                 if entry.epoch != self.epoch:
                     self._forget_base(entry.epoch)
             case SettingsSet():
                 self._set(entry)
             case PinSet():
-                (self.pinned.update if entry.pinned else self.pinned.difference_update)(entry.entry_ids)
+                self.pin_marks.update(dict.fromkeys(entry.entry_ids, entry.pinned))
             case CompactionBegun():
                 self.begun += 1
                 self.timeline.append(entry)
             case CompactionEnded():
                 self.ended[entry.compaction_id] = entry
+            case Redacted():
+                self.redacted.update(entry.entry_ids)
+                self.snapshots.clear()
+                self._forget_base(entry.epoch)
+            case Snapshot():
+                self.snapshots.append(entry)
             case Opened():
                 self.opened = entry
 
@@ -258,15 +290,16 @@ class Fold:
         if foreign:
             self._rebuild()
 
-    def _append(self, entry: Appended, message: Message) -> None:
-        entry_id, tokens, meta = entry.id, entry.tokens[0], message.meta
+    def _append(self, entry: Appended, message: Message | None) -> None:
+        entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
         item = Item(
             entry_id=entry_id,
-            message=message,
+            body=OnDemand(source, self._decode) if message is None else message,
             tokens=tokens,
-            source=entry.message,
+            source=source,
             read=entry.read,
             modified=entry.modified,
+            model=self.model.model,
         )
         self.originals[entry_id] = item
         self.times[entry_id] = entry.at
@@ -275,13 +308,12 @@ class Fold:
         if entry.client_id is not None:
             self.clients[entry.client_id] = entry_id
         self._grow(entry_id, entry.parent)
-        if meta is not None and meta.pinned:
-            self.pinned.add(entry_id)
         if self._first_title is None:
-            self._first_title = title_of(message)
+            self._first_title = title_of(item.message)
         self.items.append(item)
         self.items_tokens += tokens
         self.trailing += tokens
+        self.calibrator.appended(entry.tokens[1])
         self._view = None
 
     def _grow(self, entry_id: EntryId, parent: EntryId | None) -> None:
@@ -289,25 +321,25 @@ class Fold:
         self.path.append(entry_id)
 
     def _report(self, entry: UsageReported) -> None:
-        usage, billing = entry.usage, self.billing
-        billing.prompt += context_size(usage)
-        billing.completion += usage.output_tokens
-        billing.cache_read += usage.cache_read_tokens
-        billing.cache_write += usage.cache_write_tokens
-        billing.reasoning += usage.reasoning_tokens
+        usage = entry.usage
+        self.billing.add(usage)
+        self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return
+        before, answer = (self.base, self.trailing), None
         self.last_report = entry
         self.base = context_size(usage)
         self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
         if entry.entry_id is None:
+            self.calibrator.forget()
             return
         for item in reversed(self.items):
             if item.entry_id == entry.entry_id:
-                if not entry.reported_output:
-                    self.trailing += item.tokens
+                answer = item.tokens
+                self.trailing += 0 if entry.reported_output else answer
                 break
             self.trailing += item.tokens
+        self.calibrator.reported(entry, self.model.model, before, answer, self.trailing, self.estimated)
 
     def _step(self, entry: Step) -> None:
         self.steps[entry.id] = entry
@@ -320,10 +352,10 @@ class Fold:
         self._changed(entry.epoch)
 
     def _branch(self, entry: Branched) -> None:
-        self._has_branches = True
         self.path = self._line_to(entry.entry_id)
         here = set(self.path)
-        self._in_force = [i for i in self._in_force if i in here]
+        # Not what was in force before: coming back to a branch brings its compactions back.
+        self._in_force = [i for i in self.path if i in self.steps and i not in self._withdrawn]
         self._undone = [i for i in self._undone if i in here]
         self._changed(entry.epoch)
 
@@ -336,6 +368,8 @@ class Fold:
             self.tools = entry.tools
         if entry.title is not None:
             self.title = entry.title
+        if entry.snapshots is not None:
+            self.takes_snapshots = entry.snapshots
         if entry.fixed_tokens is not None:
             # behaviour.md, Tokens: a changed system prompt or tool list adds its estimated difference.
             self.trailing += sum(entry.fixed_tokens) - sum(self.fixed)
@@ -343,8 +377,8 @@ class Fold:
 
     def _forget_base(self, epoch: int) -> None:
         self.epoch = epoch
-        self.base = None
-        self.trailing = 0
+        self.base, self.trailing = None, 0
+        self.calibrator.forget()
         self._view = None
 
     def _changed(self, epoch: int) -> None:
@@ -352,40 +386,14 @@ class Fold:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        stubs: dict[EntryId, Stub] = {}
-        last: Compacted | None = None
-        for step_id in self._in_force:
-            step = self.steps[step_id]
-            stubs.update((stub.entry_id, stub) for stub in step.stubs)
-            if isinstance(step, Compacted):
-                last = step
-        items: list[Item] = []
-        start = 0
-        if last is not None:
-            message = summary_message(last)
-            tokens = last.summary_tokens if self._recount is None else self._recount(message)
-            items.append(Item(entry_id=last.id, message=message, tokens=tokens, kind="summary"))
-            items.extend(self._shown(i, stubs) for i in last.pinned)
-            start = self.path.index(last.id if last.first_kept is None else last.first_kept)
-        self.tail_from = len(items)
-        items.extend(self._shown(i, stubs) for i in self.path[start:] if i in self.originals)
-        self.items = items
-        self.items_tokens = sum(item.tokens for item in items)
+        self.items, self.tail_from = shown(self.steps_in_force(), self.path, self.originals, self._recount)
+        self.items_tokens = sum(item.tokens for item in self.items)
         self._view = None
 
-    def _shown(self, entry_id: EntryId, stubs: dict[EntryId, Stub]) -> Item:
-        item = self.originals[entry_id]
-        stub = stubs.get(entry_id)
-        if stub is None:
-            return item
-        shown = with_stub(item, stub)
-        if self._recount is not None:
-            shown = msgspec.structs.replace(shown, tokens=self._recount(shown.message))
-        return shown
 
-
-def fold(entries: Iterable[Entry], decode: Callable[[Raw], Message]) -> Fold:
-    """The fold of `entries` from scratch, oldest first."""
+def fold(entries: Iterable[Entry], decode: Decode) -> Fold:
+    """The fold of `entries` from scratch, oldest first. Decodes the messages that give title, pins and stubs;
+    the others when they are asked for. Raises as `decode` does."""
     state = Fold(decode)
     for entry in entries:
         state.apply(entry)

@@ -168,6 +168,9 @@ class _Taking:
         if name is None:
             return None
         entry_id = self._fold.clients.get(name)
+        if entry_id is not None and entry_id in self._fold.redacted:
+            # Its content is gone for good: whoever sends the conversation again must not bring it back.
+            return entry_id
         if entry_id is not None:
             other = self._fold.originals[entry_id].message
         elif name in self._named:

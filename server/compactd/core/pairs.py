@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -50,13 +50,12 @@ class Pending:
 
     __slots__ = ("_open",)
 
-    def __init__(self, messages: Iterable[Message] = ()) -> None:
+    def __init__(self, items: Sequence[Item] = ()) -> None:
         self._open: dict[str, int] = {}
-        known = tuple(messages)
-        # What came before the last message that closes all calls is of no more consequence.
-        start = next((at for at in range(len(known) - 1, -1, -1) if closes_calls(known[at])), 0)
-        for message in known[start:]:
-            self.add(message)
+        # What came before the last message that closes all calls is of no more consequence, and stays bytes.
+        start = next((at for at in range(len(items) - 1, -1, -1) if closes_calls(items[at].message)), 0)
+        for item in items[start:]:
+            self.add(item.message)
 
     @property
     def call_ids(self) -> tuple[str, ...]:
@@ -83,7 +82,7 @@ class Pending:
 
 def pending_calls(items: Sequence[Item]) -> tuple[str, ...]:
     """Ids of the calls that are open after the last item, in the order they were made. O(blocks)."""
-    return Pending(item.message for item in items).call_ids
+    return Pending(items).call_ids
 
 
 def pairs(items: Sequence[Item]) -> tuple[tuple[int, int], ...]:

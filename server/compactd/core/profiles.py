@@ -101,6 +101,7 @@ KLAUDE = replace(
         moves=(Move(direction="back", kinds=("user", "bash", "assistant", "system")),),
         unknown=UnknownWindow(window=None, from_report=True),
         lead="The conversation history before this point was compacted into the following summary:",
+        bodiless_is_overflow=True,
         sub_agents_compact=False,
     ),
 )

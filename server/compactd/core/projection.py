@@ -65,6 +65,8 @@ class Projected(Struct, frozen=True, kw_only=True):
     """None for a result that was written for a call without one."""
     source: Raw | None = None
     """The client's own bytes, where the message is unchanged."""
+    model: str | None = None
+    """The session's model when the message came; none for what was written here."""
 
 
 class Projection(Struct, frozen=True, kw_only=True):
@@ -215,6 +217,6 @@ def _projected(item: Item, content: tuple[Block, ...], role: Role | None = None)
     """`item` with `content`: itself where that is all it holds; else rewritten, in `role` if one is given."""
     given = item.message.content
     if len(content) == len(given) and all(a is b for a, b in zip(content, given, strict=True)):
-        return Projected(message=item.message, entry_id=item.entry_id, source=item.source)
+        return Projected(message=item.message, entry_id=item.entry_id, source=item.source, model=item.model)
     message = msgspec.structs.replace(item.message, content=content, role=role or item.message.role)
-    return Projected(message=message, entry_id=item.entry_id)
+    return Projected(message=message, entry_id=item.entry_id, model=item.model)

@@ -14,6 +14,7 @@ from compactd.core.cuts import kind_of
 from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.fileops import PATH_ARGUMENTS, arguments_of
 from compactd.core.pairs import match
+from compactd.core.pins import is_pinned
 from compactd.core.rules import Settings
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import ToolCall, ToolResult
@@ -53,9 +54,10 @@ def prune(
 
     Walks back from the newest message past the last `PROTECTED_TURNS` user turns, and from there past
     `prune_protect` tokens of output (strict: the output that passes it is pruned). Left alone: failed
-    results, `protected_tools`, `pinned` messages, output that a stub would not shorten. Ends at a summary
-    or at output that is pruned already. Done only if more than `prune_minimum` tokens of output would go
-    (strict). `settings.prune` is for the caller to ask. O(blocks), and `counter` once a tool result.
+    results, `protected_tools`, messages in `pinned` or pinned by their `meta`, output that a stub would not
+    shorten. Ends at a summary or at output that is pruned already. Done only if more than `prune_minimum`
+    tokens of output would go (strict). `settings.prune` is for the caller to ask. O(blocks), and `counter`
+    once a tool result.
     """
     chosen: list[tuple[int, int]] = []
     turns = total = found = 0
@@ -69,7 +71,8 @@ def prune(
             break
         tokens = block_tokens(result, counter)
         total += tokens
-        if total > settings.prune_protect and items[index].entry_id not in pinned:
+        stays = items[index].entry_id in pinned or is_pinned(items[index].message)
+        if total > settings.prune_protect and not stays:
             found += tokens
             chosen.append((index, at))
     if found <= settings.prune_minimum:

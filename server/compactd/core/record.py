@@ -72,6 +72,11 @@ class Layout(Struct, frozen=True):
     apart: bool = False
     """Changes and failed calls stand apart from the rest of the context."""
 
+    @property
+    def context(self) -> str:
+        """The heading of what is needed to go on."""
+        return next(heading for heading, parts in self.sections if CONTEXT in parts)
+
 
 SECTIONS: Final = Layout(tuple((heading, () if heading == PROGRESS else (heading,)) for heading in HEADINGS))
 """The headings of behaviour.md, "A compaction"."""

@@ -136,6 +136,8 @@ class Rules(Struct, frozen=True, kw_only=True):
     """Switches in the environment that turn automatic compaction off, above every layer."""
     prune_off: tuple[str, ...] = ()
     """The same for pruning."""
+    bodiless_is_overflow: bool = False
+    """A 400 or 413 without a body is an overflow whatever the size of the request."""
     sub_agents_compact: bool = True
     """False: a session with a parent skips the threshold check."""
 
@@ -175,8 +177,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Of one tool result in the summariser's transcript. Code points."""
     summary_tokens: int | None = None
     """Most that a summary may take."""
+    summary_deadline_s: float = 300.0
+    """Most that a summariser may take."""
     max_cost: float | None = None
-    """Most that one compaction may cost, in the registry's currency."""
+    """Most that a session may spend on summaries, in US dollars."""
 
 
 def parts_per_million(ratio: float) -> int:

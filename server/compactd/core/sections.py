@@ -44,6 +44,7 @@ def sections(
     for i in sorted(picks):
         groups.setdefault(group_of[i], []).append(i)
     mended = _mended(conversation)
+    tried = _tried(conversation) if layout.apart else frozenset()
     for group, members in groups.items():
         first = conversation.places[members[0]]
         entry = conversation.order[first.item][0].entry_id
@@ -53,8 +54,11 @@ def sections(
             failed = group in conversation.failed
             blocked = failed and first.unit.text not in mended
             place = CONTEXT
-            if layout.apart:
-                place = FAILURES if failed else CHANGES if group in conversation.changing else CONTEXT
+            if layout.apart and not failed and group in conversation.changing:
+                place = CHANGES
+            elif first.unit.text in tried:
+                # With what failed stands what ended it.
+                place = FAILURES
             _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
         else:
             _said(conversation, members, entry, found)
@@ -69,6 +73,13 @@ def _mended(conversation: Conversation) -> set[str]:
         if head >= 0:
             last[conversation.places[head].unit.text] = group
     return {text for text, group in last.items() if group not in conversation.failed}
+
+
+def _tried(conversation: Conversation) -> frozenset[str]:
+    """Calls that failed at least once, by their headers."""
+    c = conversation.candidates
+    heads = (head for group, head in enumerate(c.header) if head >= 0 and group in conversation.failed)
+    return frozenset(conversation.places[head].unit.text for head in heads)
 
 
 def _asked(

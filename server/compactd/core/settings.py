@@ -23,6 +23,8 @@ DEFAULT_PROFILE = "default"
 MAX_TOKENS = 2**53
 """Beyond it JSON numbers are no longer exact everywhere."""
 
+MAX_DEADLINE_S = 86_400
+
 THRESHOLD = ("model_auto_compact_token_limit", "threshold_ratio", "reserve_tokens")
 KEEP = ("keep_recent_tokens", "keep_messages")
 EXCLUSIVE = (THRESHOLD, KEEP)
@@ -79,8 +81,10 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Most of one tool result that a summariser sees, in code points; above 0."""
     summary_tokens: int | None = None
     """Most that a summary may take, in tokens; above 0."""
+    summary_deadline_s: float | None = None
+    """Most seconds that a summariser may take, above 0; then the next strategy takes over."""
     max_cost: float | None = None
-    """Most that one compaction may cost; 0 or more."""
+    """Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -137,6 +141,10 @@ def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
     if ratio is not None and not 0 < ratio <= 1:
         raise InvalidParams(
             f"threshold_ratio is {ratio}; it must be above 0, at most 1", f"{path}.threshold_ratio"
+        )
+    if given.summary_deadline_s is not None and not 0 < given.summary_deadline_s <= MAX_DEADLINE_S:
+        raise InvalidParams(
+            f"summary_deadline_s must be above 0, at most {MAX_DEADLINE_S}", f"{path}.summary_deadline_s"
         )
     if given.max_cost is not None and not 0 <= given.max_cost < float("inf"):
         raise InvalidParams("max_cost must be 0 or more", f"{path}.max_cost")

@@ -6,14 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from compactd.core.answers import heading_of
 from compactd.core.entries import Item
-from compactd.core.record import CONTEXT, NATURE, NONE, Files, counted, file_tags
+from compactd.core.record import NATURE, NONE, Files, counted, file_tags
 from compactd.core.rules import Rules
 from compactd.core.tokens import Counter
 
 ROLES = ("user", "assistant", "tool", "system")
 """In the order in which a count names them."""
-
-CONTEXT_WORDS = heading_of(CONTEXT)
 
 MOST = 99_999
 """Of each role, as the smallest summary is reckoned before it is written."""
@@ -86,12 +84,13 @@ def before_files(text: str, extra: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def under_critical_context(body: str, lines: str) -> str:
-    """A model's summary with `lines` at the end of its Critical Context, which is added where it has none."""
-    said = body.splitlines()
-    start = next((at for at, line in enumerate(said) if heading_of(line) == CONTEXT_WORDS), None)
+def under_context(body: str, lines: str, heading: str) -> str:
+    """A model's summary with `lines` at the end of what stands under `heading`, which is added where it is
+    missing."""
+    said, words = body.splitlines(), heading_of(heading)
+    start = next((at for at, line in enumerate(said) if heading_of(line) == words), None)
     if start is None:
-        return f"{body}\n\n{CONTEXT}\n{lines}"
+        return f"{body}\n\n{heading}\n{lines}"
     end = next((at for at in range(start + 1, len(said)) if said[at].startswith("## ")), len(said))
     section = [line for line in said[start + 1 : end] if line.strip() and line.strip() != NONE]
     rest = said[end:]

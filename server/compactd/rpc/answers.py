@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import dropwhile, islice
+from typing import TYPE_CHECKING
+
 import msgspec
 from msgspec import UNSET, Raw
 
-from compactd.core.entries import Appended, Compacted, CompactionBegun, Pruned
+from compactd.core.entries import Appended, Compacted, CompactionBegun, Item, Pruned
 from compactd.core.fold import Fold
-from compactd.core.registry import Lookup
+from compactd.core.lookup import Lookup, Tried
+from compactd.core.observed import Observed
 from compactd.core.settings import values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
@@ -15,6 +20,9 @@ from compactd.messages import CompactionResult
 from compactd.rpc import wire
 from compactd.session import Session
 from compactd.sessions import Row
+
+if TYPE_CHECKING:
+    from compactd.core.model_rows import Row as ModelRow
 
 encode = msgspec.json.Encoder().encode
 
@@ -46,6 +54,58 @@ def lookup_of(found: Lookup) -> wire.LookupResult:
     )
 
 
+def explained(
+    answer: wire.LookupResult, steps: Iterable[Tried], learned: Observed | None
+) -> wire.LookupResult:
+    """A lookup's answer with the ladder's steps."""
+    shown = [
+        wire.LadderStep(step=step.step, key=", ".join(step.looked_for), found=step.found) for step in steps
+    ]
+    if learned is not None:
+        shown.insert(
+            0,
+            wire.LadderStep(step="observed", key=answer.model, found=f"{learned.window:,}: {learned.source}"),
+        )
+    return msgspec.structs.replace(answer, steps=tuple(shown))
+
+
+def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed]) -> Raw:
+    """`models/list`, written. O(rows)."""
+    return Raw(
+        encode(
+            wire.ListModelsResult(
+                models=tuple(
+                    wire.ModelInfo(
+                        provider=row.provider,
+                        model=row.id,
+                        context_window=row.context,
+                        input_limit=row.input,
+                        output_limit=row.output,
+                        confidence="disputed" if row.disputed else "fact",
+                        source=", ".join(row.src),
+                        tokenizer=row.tokenizer,
+                        pricing=Raw(encode(row.prices)),
+                        retired=row.retired,
+                    )
+                    for row in rows
+                ),
+                observed=tuple(
+                    wire.ObservedInfo(
+                        model=one.model,
+                        provider=one.provider,
+                        base_url=one.base_url,
+                        window=one.window,
+                        by=one.by,
+                        at=one.at,
+                        source=one.source,
+                    )
+                    for one in observed
+                ),
+            )
+        )
+    )
+
+
 def row_of(row: Row) -> wire.SessionInfo:
     """One session of the list."""
     return wire.SessionInfo(
@@ -64,10 +124,10 @@ def state_of(session: Session) -> wire.StateResult:
     """Where a session stands. O(compactions)."""
     standing, state = session.standing(), session.fold
     done = [bare(step) for step in state.compactions()]
-    status = "compacting" if session.running is not None else "idle"
+    loop = session.agent.status if session.agent is not None else None
     return wire.StateResult(
         session_id=session.id,
-        status="compacting" if status == "compacting" else "idle",
+        status="compacting" if session.running is not None else loop or "idle",
         model=state.model.model,
         message_count=len(state.items),
         tools=tuple(tool.name for tool in session.tools()),
@@ -85,7 +145,7 @@ def state_of(session: Session) -> wire.StateResult:
             history=tuple(done),
             settings=settings_of(session),
         ),
-        queued=0,
+        queued=len(state.queued),
     )
 
 
@@ -117,6 +177,15 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
             return wire.HistoryResult(entries=tuple(entries), next=row.entry_id)
         entries.append(row)
     return wire.HistoryResult(entries=tuple(entries)) if is_on else None
+
+
+def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
+    """The messages that `history_of` looks at, or a few more. O(entries)."""
+    state = session.fold
+    rest = dropwhile(lambda entry: _id_of(entry) != params.from_, state.timeline)
+    entries = state.timeline if params.from_ is None else rest
+    messages = (state.originals[entry.id] for entry in entries if isinstance(entry, Appended))
+    return list(islice(messages, params.limit))
 
 
 def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:

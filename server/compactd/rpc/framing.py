@@ -178,9 +178,10 @@ class Framer:
                 return stop
             self._overlong = True
             frames.append(Fault(PARSE_ERROR, f"a header block is above {HEADER_LIMIT_BYTES} bytes"))
+        if self._overlong:
+            # The same end of the line counts, however the line was cut on its way here.
+            del self._header[:-_RESYNC_BYTES]
         if newline < 0:
-            if self._overlong:
-                del self._header[:-_RESYNC_BYTES]
             return stop
         line = bytes(self._header).strip()
         self._header.clear()
@@ -195,7 +196,7 @@ class Framer:
         name, _, value = line.partition(b":")
         name = name.strip().lower()
         if name != _LENGTH:
-            if name.replace(b"-", b"").isalnum():
+            if name.replace(b"-", b"").isalnum() and not self._overlong:
                 return
             # No header looks like this: it is the end of a body whose length was missing or wrong,
             # with the next header behind it. Going on from there is how the connection survives.

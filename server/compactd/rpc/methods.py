@@ -11,6 +11,7 @@ from compactd.errors import (
     CannotFit,
     CompactdError,
     FormatNotSupported,
+    LimitExceeded,
     NoProvider,
     NothingToUndo,
     SessionBusy,
@@ -23,8 +24,8 @@ from compactd.messages import CompactionResult
 from compactd.rpc import wire
 from compactd.rpc.table import Method
 
-READS = (SessionNotFound,)
-WRITES = (SessionNotFound, SessionLocked, StorageFailed)
+READS = (SessionNotFound, SessionCorrupt)
+WRITES = (SessionNotFound, SessionLocked, SessionCorrupt, StorageFailed)
 CHANGES = (*WRITES, SessionBusy)
 
 
@@ -95,6 +96,20 @@ METHODS: dict[str, Method] = {
             "The original messages behind a compaction's summary, or those of the entries named.",
         ),
         _row(
+            "session/prune",
+            wire.PruneParams,
+            wire.PruneResult,
+            CHANGES,
+            "Shows old tool output as one-line stubs, as the settings say, whether `prune` is on or off.",
+        ),
+        _row(
+            "session/branch",
+            wire.BranchParams,
+            wire.BranchResult,
+            CHANGES,
+            "Goes back to an entry: the next one follows it. Nothing is deleted.",
+        ),
+        _row(
             "session/undo",
             wire.SessionParams,
             wire.UndoResult,
@@ -138,11 +153,64 @@ METHODS: dict[str, Method] = {
             "Keeps messages in every later context, whatever is compacted; or lets them go.",
         ),
         _row(
+            "session/redact",
+            wire.RedactParams,
+            wire.RedactResult,
+            CHANGES,
+            "Takes what messages say out of the session, for a secret that was pasted: the one exception to "
+            '"nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the '
+            "view, the history, the search, and in the journal's file, which is written anew. Words of at least "
+            "6 characters that no other message holds go from summaries, titles, file lists and waiting "
+            "prompts too. Snapshots of the work tree that were taken before are removed.",
+        ),
+        _row(
+            "session/diff",
+            wire.DiffParams,
+            wire.DiffResult,
+            READS,
+            "The files that changed between the snapshots of a session that was started with `snapshots`. "
+            "Where there are none, `files` is empty and `reason` says why.",
+        ),
+        _row(
+            "session/import",
+            wire.ImportParams,
+            wire.ImportResult,
+            (StorageFailed, LimitExceeded, FormatNotSupported),
+            "Makes a new session of a session file: of Claude Code, pi, compactd, or a list of messages in "
+            "OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its compactions; of the "
+            "others, all messages come in, also those that the other program had summarised.",
+            "none",
+        ),
+        _row(
+            "session/export",
+            wire.ExportParams,
+            wire.ExportResult,
+            (*READS, StorageFailed, LimitExceeded, FormatNotSupported),
+            "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole "
+            "history as messages, in a JSON object that a request is made of.",
+        ),
+        _row(
             "agent/state",
             wire.SessionParams,
             wire.StateResult,
             READS,
             "Where the session stands: status, tokens, budget, compactions. Never waits.",
+        ),
+        _row(
+            "agent/prompt",
+            wire.PromptParams,
+            wire.PromptResult,
+            (*WRITES, NoProvider),
+            "Gives the daemon's own loop a prompt. It asks the session's model, has the client run its tools "
+            "(`tool/execute`), compacts where that is due, and tells all of it by events, from `agent_start` "
+            "to `agent_end` or `error`.",
+        ),
+        _row(
+            "agent/abort",
+            wire.SessionParams,
+            wire.AbortResult,
+            READS,
+            "Stops the prompt that is being answered. Prompts that wait stay queued for the next one.",
         ),
         _row(
             "turn/begin",
@@ -159,6 +227,22 @@ METHODS: dict[str, Method] = {
             "Appends what the model answered and what its tools gave back.",
         ),
         _row(
+            "turn/error",
+            wire.ErrorParams,
+            wire.ErrorResult,
+            WRITES,
+            "Tells what a failed model request was. An overflow is answered with a smaller conversation, at "
+            "most three times before the next `turn/end`; the window that it names is learned. Without a "
+            "session, the error's `data` still says what the failure was.",
+        ),
+        _row(
+            "model/set",
+            wire.ModelSetParams,
+            wire.ModelSetResult,
+            (*CHANGES, CannotFit),
+            "Puts the session on another model, if the conversation fits or can be made to.",
+        ),
+        _row(
             "tokens/count",
             wire.CountParams,
             wire.CountResult,
@@ -172,6 +256,30 @@ METHODS: dict[str, Method] = {
             wire.LookupResult,
             (),
             "A model's window and limits, with their sources. An unknown model answers 128000, a guess.",
+            "none",
+        ),
+        _row(
+            "models/list",
+            wire.ListModelsParams,
+            wire.ListModelsResult,
+            (),
+            "Every model that the registry knows, or one provider's, and the windows that servers taught.",
+            "none",
+        ),
+        _row(
+            "models/forget",
+            wire.ForgetParams,
+            wire.ForgetResult,
+            (StorageFailed,),
+            "Forgets windows that servers taught.",
+            "none",
+        ),
+        _row(
+            "overflow/classify",
+            wire.ClassifyParams,
+            wire.ClassifyResult,
+            (SessionNotFound,),
+            "Whether a failed model request was an overflow, what it says, and what mends it.",
             "none",
         ),
         _row("daemon/ping", wire.Nothing, wire.Nothing, (), "Answers.", "none"),

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from compactd.core.settings import GivenSettings
-from compactd.messages import CompactionResult, Confidence, Decision, Status, TokenUsage
+from compactd.messages import CompactionResult, Confidence, Decision, Floor, Status, TokenUsage
 
 SessionId = Annotated[
     str,
@@ -23,7 +23,7 @@ SessionId = Annotated[
 """1 to 256 code points without control characters."""
 Positive = Annotated[int, Meta(gt=0, le=2**53)]
 Format = str
-"""`neutral`, `openai`, `anthropic`; `openai_responses` and `gemini` come with a later version."""
+"""`neutral`, `openai`, `openai_responses`, `anthropic` or `gemini`."""
 
 
 NULL = Raw(b"null")
@@ -83,7 +83,8 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """The model's window in tokens, if you know it better than the registry."""
     parent_session_id: SessionId | None = None
     snapshots: bool | None = None
-    """Taken with a later version; ignored until then."""
+    """Keep the files of the git work tree around `working_dir` at each turn's begin and end, for
+    `session/diff`. A resume keeps it. Default false."""
     persist: bool | None = None
     """False keeps the session in memory alone. Default true."""
     durability: Literal["disk", "os"] | None = None
@@ -120,7 +121,8 @@ class AppendParams(Wire, frozen=True, kw_only=True):
     epoch: int | None = None
     """Of the context that the report is about; default the last one handed out."""
     format: Format | None = None
-    """The shape of `messages`: `neutral` (the default), `openai`, `anthropic`."""
+    """The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole
+    responses), `anthropic`, `gemini`."""
     files: Files | None = None
 
 
@@ -148,6 +150,10 @@ class ContextParams(Wire, frozen=True, kw_only=True):
 
     session_id: SessionId
     format: Format | None = None
+    """The provider that the request is for; `neutral` (the default) is our own shape. `openai`: the system
+    prompt is the first message. `openai_responses`: `system` is `instructions`, `messages` are the `input`
+    items. `anthropic`: `system` is `system`. `gemini`: `system` is `systemInstruction`, `messages` are the
+    `contents`. `tools` are in that provider's shape."""
 
 
 class RepairInfo(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -340,6 +346,103 @@ class PinResult(Wire, frozen=True, kw_only=True):
     pinned_entry_ids: tuple[str, ...]
 
 
+class RedactParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/redact`."""
+
+    session_id: SessionId
+    entry_ids: tuple[str, ...]
+    """Of messages. At least one."""
+
+
+class RedactResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/redact`. When it is there, the words have left the disk."""
+
+    redacted: int
+    """Messages whose contents are the mark `[redacted]` now."""
+
+
+class DiffParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Params of `session/diff`. Without `from` and `to`: the whole session."""
+
+    session_id: SessionId
+    from_: str | None = None
+    """The user message with whose turn the changes begin."""
+    to: str | None = None
+    """The user message with whose turn they end, inclusive."""
+
+
+class FileDiff(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """A file that changed."""
+
+    file: str
+    """Its path in the work tree, with `/`."""
+    status: Literal["added", "modified", "deleted"]
+    additions: int
+    """Lines; 0 of a file that is no text."""
+    deletions: int
+    before: str | UnsetType = UNSET
+    """The whole file before, empty where there was none; left out where it is no text or above 256 KiB."""
+    after: str | UnsetType = UNSET
+    """The whole file after, in the same way."""
+
+
+class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `session/diff`."""
+
+    files: tuple[FileDiff, ...]
+    """By their paths."""
+    root: str | None = None
+    """The work tree that the paths are in."""
+    reason: str | None = None
+    """Why there are no files, or not all of their contents."""
+
+
+class ImportParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/import`: `path`, or `content`."""
+
+    path: str | None = None
+    """An absolute path of a file of at most 256 MiB."""
+    content: Raw = NULL
+    """What would stand in the file: a text, or the JSON itself."""
+    format: str | None = None
+    """`auto` (the default) finds it out; else `compactd`, `claude-code`, `pi`, `openai`, `anthropic`,
+    `gemini` or `neutral`."""
+
+
+class ImportResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/import`. When it is there, the whole session is durable, and open."""
+
+    session_id: str
+    """Of the new session."""
+    format: str
+    message_count: int
+    """Messages of the view."""
+    warnings: tuple[str, ...]
+    """What could not be read, or was left out on purpose."""
+
+
+class ExportParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/export`."""
+
+    session_id: SessionId
+    format: str
+    """`compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`,
+    `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries."""
+    path: str | None = None
+    """An absolute path to write to, for the user alone (0600). Nothing may be there."""
+
+
+class ExportResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `session/export`."""
+
+    format: str
+    warnings: tuple[str, ...]
+    content: str | UnsetType = UNSET
+    """Where no `path` was given; at most 32 MiB."""
+    path: str | UnsetType = UNSET
+    """The file that was written; durable."""
+
+
 # --- the loop ---------------------------------------------------------------------------------------
 
 
@@ -379,6 +482,30 @@ class StateResult(Wire, frozen=True, kw_only=True):
     """Prompts that wait."""
 
 
+class PromptParams(Wire, frozen=True, kw_only=True):
+    """Params of `agent/prompt`: `text`, or `content`."""
+
+    session_id: SessionId
+    text: str | None = None
+    content: Raw = NULL
+    """As a user message's `content`: text, or blocks."""
+
+
+class PromptResult(Wire, frozen=True, kw_only=True):
+    """Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events."""
+
+    turn_id: str
+    queued: bool
+    """Others are answered before it."""
+
+
+class AbortResult(Wire, frozen=True, kw_only=True):
+    """Result of `agent/abort`."""
+
+    aborted: bool
+    """False where nothing ran."""
+
+
 class BeginResult(Wire, frozen=True, kw_only=True):
     """Result of `turn/begin`."""
 
@@ -412,6 +539,92 @@ class EndResult(Wire, frozen=True, kw_only=True):
     """The report says that the request was larger than the window: the next `turn/begin` compacts."""
 
 
+class RequestError(Wire, frozen=True, kw_only=True):
+    """A model request that failed, as the provider's answer says it. Give the body as it came."""
+
+    status: int | None = None
+    """HTTP status."""
+    code: str | int | None = None
+    message: str | None = None
+    body: Raw = NULL
+    """A string, or the JSON as it came. Beats `message`."""
+    provider: str | None = None
+
+
+class ErrorParams(Wire, frozen=True, kw_only=True):
+    """Params of `turn/error`."""
+
+    session_id: SessionId
+    error: RequestError
+    usage: Raw = NULL
+    """The provider's report, if the failed request has one: billed, never the current size."""
+    epoch: int | None = None
+
+
+class ErrorResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `turn/error`."""
+
+    overflow: bool
+    kind: str
+    """As in `overflow/classify`."""
+    retry: bool
+    """Send the turn again now, with a fresh `session/context`."""
+    reason: str
+    max_output_tokens: int | None = None
+    """Most that the request may ask for when it is sent again."""
+    compaction: CompactionResult | None = None
+    floor: Floor | None = None
+    """Where nothing makes the request fit: what no compaction can remove."""
+
+
+class ModelSetParams(Wire, frozen=True, kw_only=True):
+    """Params of `model/set`."""
+
+    session_id: SessionId
+    model: str | ModelRef
+
+
+class ModelSetResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `model/set`."""
+
+    model: str | None
+    token_usage: TokenUsage
+    compaction: CompactionResult | None = None
+    """The one that made the conversation fit."""
+
+
+class BranchParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/branch`."""
+
+    session_id: SessionId
+    entry_id: str
+    """The entry that the next one follows."""
+
+
+class BranchResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/branch`."""
+
+    session_id: str
+    message_count: int
+    """Messages of the view."""
+
+
+class PruneParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/prune`."""
+
+    session_id: SessionId
+    dry_run: bool | None = None
+
+
+class PruneResult(Wire, frozen=True, kw_only=True):
+    """Result of `session/prune`."""
+
+    pruned: int
+    """Tool results."""
+    tokens_saved: int
+    entry_ids: tuple[str, ...]
+
+
 # --- without a session ------------------------------------------------------------------------------
 
 
@@ -421,9 +634,21 @@ class LookupParams(Wire, frozen=True, kw_only=True):
     model: Annotated[str, Meta(min_length=1, max_length=4096)]
     provider: str | None = None
     base_url: str | None = None
+    explain: bool | None = None
+    """Tell every step of the ladder and what it found."""
 
 
-class LookupResult(Wire, frozen=True, kw_only=True):
+class LadderStep(Wire, frozen=True, kw_only=True):
+    """One step of a lookup."""
+
+    step: str
+    key: str
+    """What was looked for."""
+    found: str
+    """What came of it, in words; empty where nothing."""
+
+
+class LookupResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `models/lookup`. Tokens."""
 
     model: str
@@ -439,6 +664,108 @@ class LookupResult(Wire, frozen=True, kw_only=True):
     tokenizer: str | None
     pricing: Raw
     retired: bool
+    steps: tuple[LadderStep, ...] | UnsetType = UNSET
+
+
+class ListModelsParams(Wire, frozen=True, kw_only=True):
+    """Params of `models/list`."""
+
+    provider: str | None = None
+
+
+class ModelInfo(Wire, frozen=True, kw_only=True):
+    """One model of one provider. Tokens."""
+
+    provider: str
+    model: str
+    context_window: int
+    input_limit: int | None
+    output_limit: int | None
+    confidence: Confidence
+    source: str
+    tokenizer: str | None
+    pricing: Raw
+    retired: bool
+
+
+class ObservedInfo(Wire, frozen=True, kw_only=True):
+    """A window that a server told this machine of."""
+
+    model: str
+    provider: str | None
+    base_url: str | None
+    window: int
+    by: Literal["rejection", "server"]
+    at: float
+    source: str
+
+
+class ListModelsResult(Wire, frozen=True, kw_only=True):
+    """Result of `models/list`: the registry's rows by provider and id, and what servers taught."""
+
+    models: tuple[ModelInfo, ...]
+    observed: tuple[ObservedInfo, ...]
+
+
+class ForgetParams(Wire, frozen=True, kw_only=True):
+    """Params of `models/forget`: what is given must match; nothing given means all."""
+
+    model: str | None = None
+    provider: str | None = None
+    base_url: str | None = None
+
+
+class ForgetResult(Wire, frozen=True, kw_only=True):
+    """Result of `models/forget`."""
+
+    forgotten: int
+
+
+class ClassifyParams(Wire, frozen=True, kw_only=True):
+    """Params of `overflow/classify`."""
+
+    status: int | None = None
+    """HTTP status."""
+    code: str | int | None = None
+    body: Raw = NULL
+    """A string, or the JSON as it came. Beats `message`."""
+    message: str | None = None
+    provider: str | None = None
+    usage: Raw = NULL
+    """The provider's report of that request."""
+    window: Positive | None = None
+    """The model's window, if you know it."""
+    stop_reason: str | None = None
+    profile: str | None = None
+    """Whose rule for an error without a body holds; the session's, else `default`."""
+    session_id: SessionId | None = None
+    """A session that knows its size and window."""
+
+
+class ClassifyResult(Wire, frozen=True, kw_only=True):
+    """Result of `overflow/classify`."""
+
+    overflow: bool
+    """The request was too large for the model's window, also where `fix` is `lower_output`."""
+    kind: Literal[
+        "overflow",
+        "output_limit",
+        "rate_limit",
+        "payload_too_large",
+        "auth",
+        "quota",
+        "content_filter",
+        "invalid_request",
+        "server",
+        "other",
+    ]
+    limit: int | None
+    """The limit that the text names, in tokens."""
+    requested: int | None
+    """What was compared with it, in tokens."""
+    fix: Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
+    evidence: str
+    """What decided, in a few words."""
 
 
 class CountParams(Wire, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ else:
 
 READ = os.O_RDONLY | _BINARY
 APPEND = os.O_RDWR | os.O_APPEND | _BINARY
+CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 
 
 def make_folder(path: Path) -> tuple[Path, ...]:

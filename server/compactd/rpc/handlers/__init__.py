@@ -8,13 +8,23 @@ from compactd.rpc.handlers.appending import AppendingHandlers
 from compactd.rpc.handlers.base import Handler
 from compactd.rpc.handlers.changing import ChangingHandlers
 from compactd.rpc.handlers.facts import FactHandlers
+from compactd.rpc.handlers.files import FileHandlers
+from compactd.rpc.handlers.prompting import PromptingHandlers
 from compactd.rpc.handlers.reading import ReadingHandlers
 from compactd.rpc.handlers.sessions import SessionHandlers
 
 if TYPE_CHECKING:
     from compactd.daemon import Daemon
 
-AREAS = (SessionHandlers, AppendingHandlers, ReadingHandlers, ChangingHandlers, FactHandlers)
+AREAS = (
+    SessionHandlers,
+    AppendingHandlers,
+    ReadingHandlers,
+    ChangingHandlers,
+    PromptingHandlers,
+    FactHandlers,
+    FileHandlers,
+)
 
 
 def handlers(daemon: Daemon) -> dict[str, Handler]:

@@ -62,7 +62,7 @@ class AppendingHandlers(Area):
                 decision=session.decision,
                 silent_overflow=silent,
             )
-            return durable(session, taken.number, result)
+            return _ended(session, taken.number, result)
 
         return self._taken_in(session, params, take)
 
@@ -94,3 +94,11 @@ class AppendingHandlers(Area):
             return await (await session.queue.run(in_line))
 
         return counted()
+
+
+async def _ended(session: Session, number: int, result: Struct) -> Struct:
+    """`result`, once it is durable and the turn's last snapshot is taken."""
+    await session.durable(number)
+    if session.snapshots is not None:
+        await session.snapshots.take(session, "end")
+    return result

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import UNSET
 
-from compactd import turns
+from compactd import recovery, rewinding, turns
 from compactd.core.entries import Compacted, Pruned
 from compactd.core.fold import Step
+from compactd.errors import SessionLocked, SessionNotFound
 from compactd.messages import CompactionResult
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, line_reached
@@ -25,7 +26,10 @@ class ChangingHandlers(Area):
             "session/compact": self.session_compact,
             "session/undo": self.session_undo,
             "session/redo": self.session_redo,
+            "session/prune": self.session_prune,
+            "session/branch": self.session_branch,
             "turn/begin": self.turn_begin,
+            "turn/error": self.turn_error,
         }
 
     async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
@@ -40,12 +44,12 @@ class ChangingHandlers(Area):
     def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step."""
         session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: self._rewound(session, session.undo()))
+        return in_order(session, lambda: self._rewound(session, rewinding.undo(session)))
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step undone."""
         session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: self._rewound(session, session.redo()))
+        return in_order(session, lambda: self._rewound(session, rewinding.redo(session)))
 
     async def _rewound(self, session: Session, done: tuple[Step, int]) -> wire.UndoResult:
         step, number = done
@@ -56,6 +60,53 @@ class ChangingHandlers(Area):
             token_usage=session.token_usage(),
             compaction_id=step.compaction_id if isinstance(step, Compacted) else None,
             entry_ids=tuple(stub.entry_id for stub in step.stubs) if isinstance(step, Pruned) else None,
+        )
+
+    async def session_prune(self, params: wire.PruneParams, request: Request) -> wire.PruneResult:
+        """By the settings' numbers."""
+        session = self._sessions.get(params.session_id)
+        await line_reached(session)
+        from compactd.compacting import prune
+
+        pruning = await prune(session, dry_run=params.dry_run is True)
+        return wire.PruneResult(
+            pruned=pruning.results,
+            tokens_saved=pruning.tokens_saved,
+            entry_ids=tuple(stub.entry_id for stub in pruning.stubs),
+        )
+
+    def session_branch(self, params: wire.BranchParams, request: Request) -> Handled:
+        """Another branch of the same session."""
+        session = self._sessions.get(params.session_id)
+
+        async def branched(number: int) -> wire.BranchResult:
+            await session.durable(number)
+            session.tell_usage()
+            return wire.BranchResult(session_id=session.id, message_count=len(session.fold.items))
+
+        return in_order(session, lambda: branched(rewinding.branch(session, params.entry_id)))
+
+    async def turn_error(self, params: wire.ErrorParams, request: Request) -> wire.ErrorResult:
+        """Also where there is no session to mend: the refusal's data says what the failure was."""
+        failed = asking.failed_request(params)
+        try:
+            session = self._sessions.get(params.session_id)
+            session.writable()
+        except (SessionNotFound, SessionLocked) as refusal:
+            known = self._sessions.open.get(params.session_id)
+            verdict = await self._daemon.in_worker(lambda: recovery.verdict_of(failed, known))
+            refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
+            raise
+        await line_reached(session)
+        done = await recovery.recover(session, failed)
+        return wire.ErrorResult(
+            overflow=done.verdict.overflow,
+            kind=done.verdict.kind,
+            retry=done.retry,
+            reason=done.reason,
+            max_output_tokens=done.max_output_tokens,
+            compaction=done.compaction,
+            floor=done.floor,
         )
 
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:

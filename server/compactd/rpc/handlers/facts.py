@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compactd.core.tokens import message_tokens
+from msgspec import Raw
+
+from compactd.core.observed import with_observed
+from compactd.core.tokens import is_text, message_tokens
 from compactd.errors import InvalidParams
 from compactd.formats.base import read_messages
 from compactd.providers.counters import counter_for
-from compactd.rpc import answers, wire
+from compactd.recovery import verdict_of
+from compactd.rpc import answers, asking, wire
 from compactd.rpc.handlers.base import Area, Handler
 from compactd.rpc.request import Request
 
@@ -21,6 +25,9 @@ class FactHandlers(Area):
         return {
             "tokens/count": self.tokens_count,
             "models/lookup": self.models_lookup,
+            "models/list": self.models_list,
+            "models/forget": self.models_forget,
+            "overflow/classify": self.overflow_classify,
             "daemon/info": self.daemon_info,
         }
 
@@ -29,7 +36,7 @@ class FactHandlers(Area):
         if (params.text is None) == (params.messages is None):
             raise InvalidParams("give `text` or `messages`, one of them", "$.text")
         found = await self._daemon.find_model(params.model, None, None) if params.model else None
-        counter = counter_for("auto", found.tokenizer if found else None)
+        counter = counter_for("auto", found.tokenizer if found else None, params.model)
         if params.messages is None:
             text = params.text or ""
             tokens = await self._daemon.in_worker(lambda: counter.count(text))
@@ -38,12 +45,57 @@ class FactHandlers(Area):
             tokens = await self._daemon.in_worker(
                 lambda: sum(message_tokens(message, counter) for message, _ in read)
             )
+            if not all(is_text(message) for message, _ in read):
+                return wire.CountResult(tokens=tokens, exact=False, method=counter.name)
         return wire.CountResult(tokens=tokens, exact=counter.exact, method=counter.name)
 
     async def models_lookup(self, params: wire.LookupParams, request: Request) -> wire.LookupResult:
-        """By the ladder of the registry."""
-        return answers.lookup_of(
-            await self._daemon.find_model(params.model, params.provider, params.base_url)
+        """By the ladder of the registry, and what the model's server taught."""
+        asked = (params.model, params.provider, params.base_url)
+        name = params.model if params.provider is None else f"{params.provider}/{params.model}"
+        await self._daemon.ask_server(name, params.base_url)
+        found = await self._daemon.find_model(*asked)
+        learned = self._daemon.learned.of(found, params.base_url)
+        answer = answers.lookup_of(with_observed(found, learned))
+        if params.explain is not True:
+            return answer
+        steps = await self._daemon.in_worker(lambda: self._daemon.catalogue.explain(*asked))
+        return answers.explained(answer, steps, learned)
+
+    async def models_list(self, params: wire.ListModelsParams, request: Request) -> Raw:
+        """Written in a worker: thousands of rows."""
+        daemon = self._daemon
+
+        def made() -> Raw:
+            rows = daemon.catalogue.rows(params.provider)
+            return answers.model_list(rows, daemon.learned.all())
+
+        return await daemon.in_worker(made)
+
+    async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
+        """Open sessions see it at once."""
+        daemon = self._daemon
+        found = None
+        if params.model is not None:
+            found = await daemon.find_model(params.model, params.provider, params.base_url)
+        is_meant = asking.observation_meant(params, found)
+        forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
+        if forgotten:
+            daemon.refresh_sessions()
+        return wire.ForgetResult(forgotten=forgotten)
+
+    async def overflow_classify(self, params: wire.ClassifyParams, request: Request) -> wire.ClassifyResult:
+        """In a worker: a body may be megabytes of anything."""
+        session = None if params.session_id is None else self._sessions.get(params.session_id)
+        failed, rules = asking.failure_asked(params), asking.rules_of(params.profile)
+        verdict = await self._daemon.in_worker(lambda: verdict_of(failed, session, rules))
+        return wire.ClassifyResult(
+            overflow=verdict.overflow,
+            kind=verdict.kind,
+            limit=verdict.limit,
+            requested=verdict.requested,
+            fix=verdict.fix,
+            evidence=verdict.evidence,
         )
 
     def daemon_info(self, params: wire.Nothing, request: Request) -> wire.InfoResult:

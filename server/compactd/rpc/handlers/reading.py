@@ -12,14 +12,11 @@ from compactd.errors import InvalidParams
 from compactd.formats.base import render
 from compactd.messages import Tool
 from compactd.rpc import answers, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, in_order
+from compactd.rpc.handlers.base import Area, Handled, Handler, decode_all, in_order, is_quick
 from compactd.rpc.request import Request
 from compactd.search import search
 
 SEARCH_LIMIT = 20
-
-INLINE_ITEMS = 500
-"""Messages of a view up to which a request is built on the loop: about 6 µs each (measured 2026-11)."""
 
 
 class ReadingHandlers(Area):
@@ -42,19 +39,24 @@ class ReadingHandlers(Area):
         def work() -> Handled:
             state = session.fold
             view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
-            count = session.counter.count
+            count, model = session.counter.count, state.model.model
             session.handed_epoch = view.epoch
 
             def made() -> wire.ContextResult:
-                return context(view, system, tools, fixed, count)
+                return context(view, system, tools, fixed, count, model)
 
-            return made() if len(view.items) <= INLINE_ITEMS else self._daemon.in_worker(made)
+            return made() if is_quick(view.items) else self._daemon.in_worker(made)
 
         def context(
-            view: View, system: str | None, tools: tuple[Tool, ...], fixed: int, count: Callable[[str], int]
+            view: View,
+            system: str | None,
+            tools: tuple[Tool, ...],
+            fixed: int,
+            count: Callable[[str], int],
+            model: str | None,
         ) -> wire.ContextResult:
             projection = project(view.items, count)
-            made = render(params.format, system, tools, projection)
+            made = render(params.format, system, tools, projection, model)
             return wire.ContextResult(
                 messages=tuple(made.messages),
                 tokens=projection.tokens + fixed,
@@ -73,13 +75,21 @@ class ReadingHandlers(Area):
         """From an entry on."""
         session = self._sessions.get(params.session_id)
 
-        def work() -> wire.HistoryResult:
+        def made() -> wire.HistoryResult:
             found = answers.history_of(session, params)
             if found is None:
                 raise InvalidParams(f"{params.from_!r} is no entry of this session", "$.from")
             return found
 
-        return in_order(session, work)
+        async def later() -> wire.HistoryResult:
+            items = answers.page_of(session, params)
+            await self._daemon.in_worker(lambda: decode_all(items))
+            return made()
+
+        if not session.queue.is_idle:
+            return session.queue.run(later)
+        is_decoded = all(item.is_decoded for item in answers.page_of(session, params))
+        return made() if is_decoded else session.queue.run(later)
 
     def session_search(self, params: wire.SearchParams, request: Request) -> Handled:
         """In a worker: it reads everything that was ever said."""

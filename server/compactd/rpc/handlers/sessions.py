@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 
 from msgspec import Struct
 
+from compactd.core.entries import EntryId, Item
+from compactd.core.pins import pinned_of
 from compactd.rpc import answers, asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order
+from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick, line_reached
 from compactd.rpc.request import Request
 from compactd.sessions import Start
 
@@ -22,6 +24,7 @@ class SessionHandlers(Area):
             "session/list": self.session_list,
             "session/close": self.session_close,
             "session/delete": self.session_delete,
+            "model/set": self.model_set,
             "session/configure": self.session_configure,
             "session/pin": self.session_pin,
         }
@@ -41,8 +44,10 @@ class SessionHandlers(Area):
                 title=params.title,
                 working_dir=params.working_dir,
                 parent_session_id=params.parent_session_id,
+                snapshots=params.snapshots,
                 persist=params.persist is not False,
                 durability=params.durability or "disk",
+                compaction_hook=params.client is not None and params.client.compaction_hook,
             )
         )
         session = started.session
@@ -56,7 +61,27 @@ class SessionHandlers(Area):
             token_usage=usage,
             message_count=len(session.fold.items),
             seq=session.seq,
-            warnings=(*started.warnings, *self._daemon.warnings),
+            warnings=(
+                *started.warnings,
+                *self._daemon.warnings_of(session.working_dir),
+                *self._daemon.catalogue.warnings,
+            ),
+        )
+
+    async def model_set(self, params: wire.ModelSetParams, request: Request) -> wire.ModelSetResult:
+        """Another model, where the conversation fits."""
+        session = self._sessions.get(params.session_id)
+        model, base_url = asking.model_of(params.model)
+        await line_reached(session)
+        from compactd.switching import switch
+
+        switched = await switch(session, model or "", base_url)
+        if switched.number is not None:
+            await session.durable(switched.number)
+        return wire.ModelSetResult(
+            model=session.fold.model.model,
+            token_usage=session.token_usage(),
+            compaction=switched.compaction,
         )
 
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
@@ -101,8 +126,15 @@ class SessionHandlers(Area):
         """Or unpin."""
         session = self._sessions.get(params.session_id)
 
+        async def told(number: int, items: Sequence[Item], marks: Mapping[EntryId, bool]) -> Struct:
+            def made() -> wire.PinResult:
+                return wire.PinResult(pinned_entry_ids=pinned_of(items, marks))
+
+            result = made() if is_quick(items) else await self._daemon.in_worker(made)
+            return await durable(session, number, result)
+
         def work() -> Awaitable[Struct]:
             number = session.pin(params.entry_ids, params.pinned)
-            return durable(session, number, wire.PinResult(pinned_entry_ids=session.pinned_ids()))
+            return told(number, tuple(session.fold.originals.values()), dict(session.fold.pin_marks))
 
         return in_order(session, work)

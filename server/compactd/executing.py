@@ -1,0 +1,89 @@
+"""One tool call of the daemon's own loop: the client runs it, in its time; the model is told of all else."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.errors import InvalidParams, LimitExceeded
+from compactd.formats.neutral import decode_message
+from compactd.messages import Message, ToolCall
+from compactd.session import Session
+from compactd.world import ClientFailed
+
+
+class ToolParams(Struct, frozen=True, kw_only=True):
+    """Params of `tool/execute`, daemon to client."""
+
+    session_id: str
+    call_id: str
+    name: str
+    arguments: Raw
+
+
+class ToolAnswer(Struct, frozen=True, kw_only=True):
+    """Result of `tool/execute`."""
+
+    content: Raw = Raw(b'""')
+    """Text, or blocks."""
+    is_error: bool = False
+
+
+class ToolOutcome(Struct, frozen=True, kw_only=True):
+    """The message with a call's result, ready to be appended."""
+
+    message: Message
+    raw: Raw
+    tokens: int
+    is_error: bool
+
+
+async def outcome_of(session: Session, call: ToolCall, tool_s: float) -> ToolOutcome | None:
+    """What the client gave back within `tool_s` seconds, or an error for the model; none where there is no
+    client any more. O(result), in a worker."""
+    answer = await _answer_of(session, call, tool_s)
+    if answer is None:
+        return None
+    given = answer
+    return await session.world.in_worker(lambda: _outcome(session, call, given))
+
+
+async def _answer_of(session: Session, call: ToolCall, tool_s: float) -> ToolAnswer | None:
+    if not bytes(call.arguments).lstrip().startswith(b"{"):
+        return _error("The arguments of this call are no JSON object; it was not run. Write it again.")
+    params = ToolParams(session_id=session.id, call_id=call.call_id, name=call.name, arguments=call.arguments)
+    try:
+        raw = await session.world.ask_client("tool/execute", params, tool_s)
+        return msgspec.json.decode(raw, type=ToolAnswer)
+    except ClientFailed as error:
+        return None if error.is_gone else _error(error.message)
+    except msgspec.DecodeError as error:
+        return _error(f"The client's answer is no tool result: {error}")
+
+
+def _outcome(session: Session, call: ToolCall, answer: ToolAnswer) -> ToolOutcome:
+    try:
+        message, raw = _message(call, answer)
+    except (InvalidParams, LimitExceeded) as error:
+        answer = _error(f"The client's answer is no tool result: {error.message}")
+        message, raw = _message(call, answer)
+    return ToolOutcome(
+        message=message, raw=raw, tokens=session.count_message(message), is_error=answer.is_error
+    )
+
+
+def _message(call: ToolCall, answer: ToolAnswer) -> tuple[Message, Raw]:
+    block: dict[str, object] = {
+        "type": "tool_result",
+        "call_id": call.call_id,
+        "name": call.name,
+        "content": answer.content,
+    }
+    if answer.is_error:
+        block["is_error"] = True
+    raw = Raw(msgspec.json.encode({"role": "tool", "content": [block]}))
+    return decode_message(raw), raw
+
+
+def _error(text: str) -> ToolAnswer:
+    return ToolAnswer(content=Raw(msgspec.json.encode(text)), is_error=True)

@@ -1,0 +1,96 @@
+"""The client's word before a compaction: `session/compacting`. No answer in time means go on."""
+
+from __future__ import annotations
+
+import logging
+
+import msgspec
+from msgspec import Struct
+
+from compactd.core.asked import CompactRequest
+from compactd.core.plan import Plan
+from compactd.messages import Strategy, Trigger
+from compactd.session import Session
+from compactd.world import ClientFailed
+
+HOOK_S = 5.0
+"""How long the client may think about it."""
+
+_log = logging.getLogger("compactd.hook")
+
+
+class PlanInfo(Struct, frozen=True, kw_only=True):
+    """What a compaction is about to do. Tokens are of the whole request."""
+
+    trigger: Trigger
+    strategies: tuple[Strategy, ...]
+    """Tried in this order."""
+    removed_entry_ids: tuple[str, ...]
+    kept_entry_ids: tuple[str, ...]
+    pinned_entry_ids: tuple[str, ...]
+    split_turn: bool
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_expected: int
+    """With a summary that uses all its budget."""
+    summary_budget: int
+
+
+class HookParams(Struct, frozen=True, kw_only=True):
+    """Params of `session/compacting`."""
+
+    session_id: str
+    plan: PlanInfo
+
+
+class HookAnswer(Struct, frozen=True, kw_only=True):
+    """Result of `session/compacting`; what is left out stays as it is."""
+
+    cancel: bool | None = None
+    context: tuple[str, ...] | None = None
+    """What the summariser should know as well."""
+    instructions: str | None = None
+    """What the summary should look at most; beats the request's."""
+    prompt: str | None = None
+    """Replaces the summary prompt."""
+
+
+class Skip(Struct, frozen=True):
+    """The client does not want this compaction."""
+
+
+async def heard(session: Session, request: CompactRequest, plan: Plan) -> CompactRequest | Skip:
+    """The request with what the client adds to it, or that it is not to be."""
+    if not session.has_hook:
+        return request
+    params = HookParams(
+        session_id=session.id,
+        plan=PlanInfo(
+            trigger=plan.trigger,
+            strategies=plan.strategies,
+            removed_entry_ids=plan.removed,
+            kept_entry_ids=plan.kept,
+            pinned_entry_ids=plan.pinned,
+            split_turn=plan.is_split,
+            messages_before=plan.messages_before,
+            messages_after=plan.messages_after,
+            tokens_before=plan.tokens_before,
+            tokens_expected=plan.tokens_expected,
+            summary_budget=plan.summary_budget,
+        ),
+    )
+    try:
+        raw = await session.world.ask_client("session/compacting", params, HOOK_S)
+        answer = msgspec.json.decode(raw, type=HookAnswer | None) or HookAnswer()
+    except (ClientFailed, msgspec.MsgspecError) as error:
+        _log.warning("session/compacting: %s; the compaction goes on", error)
+        return request
+    if answer.cancel:
+        return Skip()
+    return msgspec.structs.replace(
+        request,
+        context=(*request.context, *(answer.context or ())),
+        instructions=answer.instructions or request.instructions,
+        prompt=answer.prompt or request.prompt,
+    )

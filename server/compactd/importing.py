@@ -1,0 +1,328 @@
+"""Session files become sessions: those of other agents, lists of messages, and our own, compactions and all.
+
+The whole of a file is read, counted and folded beside the loop, then written in one go. (Contract,
+`session/import`.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+import stat
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.collector import without_collector
+from compactd.core.entries import (
+    NULL,
+    Appended,
+    Compacted,
+    Entry,
+    ModelSet,
+    Opened,
+    SettingsSet,
+    Snapshot,
+    is_summary,
+    summary_message,
+)
+from compactd.core.intake import New, Report, take
+from compactd.core.tokens import system_tokens
+from compactd.core.usage import normalise
+from compactd.errors import CompactdError, InvalidParams, LimitExceeded
+from compactd.following import decode_entries
+from compactd.formats.detect import detect, read
+from compactd.formats.mending import mended, split_prompt
+from compactd.formats.session_file import Line, SessionFile
+from compactd.messages import CompactionResult, Message, Text
+from compactd.session import Session
+from compactd.sessions import VERSION, Sessions
+from compactd.store.files import READ, read_from
+from compactd.store.memory import MemoryJournal
+from compactd.store.migrate import FORMAT, upgraded, version_of
+from compactd.store.records import bare, scan
+from compactd.world import World
+
+FILE_BYTES = 256 * 1024 * 1024
+"""A larger file is refused: it is held in memory while it is read."""
+
+AUTO = ("auto", None)
+
+Tell = Callable[[float, str], None]
+"""Takes the share that is done, and what is done now; from whatever thread."""
+
+_TOLD_EVERY = 500
+"""Messages between two words about the progress."""
+
+
+class Imported(Struct, frozen=True, kw_only=True):
+    """A session that was made of a file."""
+
+    session: Session
+    format: str
+    warnings: tuple[str, ...]
+
+
+class _Made(Struct, frozen=True, kw_only=True):
+    """The entries of a new session."""
+
+    entries: tuple[Entry, ...]
+    format: str
+    warnings: tuple[str, ...]
+
+
+async def import_session(sessions: Sessions, source: str | bytes, format: str | None, tell: Tell) -> Imported:
+    """A new session with what stands in `source`, a path or the bytes themselves; durable when it returns.
+
+    `format`: as `formats.detect.read`. Raises `InvalidParams` for what is no file, or holds no messages;
+    `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. Cost: O(bytes), in a worker.
+    """
+    session_id = secrets.token_hex(8)
+
+    def made() -> _Made:
+        data = _read_file(source) if isinstance(source, str) else source
+        with without_collector():
+            return _made(sessions.world, session_id, data, _plain(format), tell)
+
+    new = await sessions.world.in_worker(made)
+    tell(0.9, "writing")
+    adopting = asyncio.ensure_future(sessions.adopt(session_id, new.entries))
+    try:
+        session = await asyncio.shield(adopting)
+    except asyncio.CancelledError:
+        await asyncio.wait((adopting,))
+        if adopting.exception() is None:
+            await sessions.delete(session_id)  # nobody knows its id
+        raise
+    return Imported(session=session, format=new.format, warnings=new.warnings)
+
+
+def _plain(format: str | None) -> str | None:
+    return None if format is None else format.replace("_", "-")
+
+
+def _read_file(path: str) -> bytes:
+    """The bytes of a regular file that the user can read."""
+    if not Path(path).is_absolute() or "\0" in path:
+        raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
+    try:
+        # Opening a pipe would wait for its other end.
+        fd = os.open(path, READ | getattr(os, "O_NONBLOCK", 0))
+    except OSError as refused:
+        what = "there is no such file" if refused.errno == errno.ENOENT else os.strerror(refused.errno or 0)
+        raise InvalidParams(f"{path} cannot be read: {what}", "$.path") from None
+    try:
+        facts = os.fstat(fd)
+        if not stat.S_ISREG(facts.st_mode):
+            raise InvalidParams(f"{path} is no file that can be read from beginning to end", "$.path")
+        if facts.st_size > FILE_BYTES:
+            raise LimitExceeded(
+                f"{path} has {facts.st_size:,} bytes; at most {FILE_BYTES:,} are read",
+                limit_bytes=FILE_BYTES,
+                size_bytes=facts.st_size,
+            )
+        return read_from(fd, 0)
+    except OSError as refused:
+        raise InvalidParams(f"{path} cannot be read: {refused.strerror}", "$.path") from None
+    finally:
+        os.close(fd)
+
+
+def _made(world: World, session_id: str, data: bytes, format: str | None, tell: Tell) -> _Made:
+    if not data.strip():
+        raise InvalidParams("there is nothing in it", "$.content")
+    tell(0.05, "reading")
+    warnings: list[str] = []
+    if format == "compactd" or (format in AUTO and detect(data) == "compactd"):
+        entries = _own(world, session_id, data, warnings)
+        if entries is not None:
+            return _Made(entries=entries, format="compactd", warnings=tuple(warnings))
+    file = read(data, format)
+    if not file.messages:
+        raise InvalidParams(f"it holds no messages that could be read as {file.format}", "$.content")
+    warnings += file.warnings
+    tell(0.3, "counting")
+    entries = _foreign(world, session_id, file, warnings, tell)
+    return _Made(entries=entries, format=file.format, warnings=tuple(warnings))
+
+
+# --- our own journals -------------------------------------------------------------------------------
+
+
+def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> tuple[Entry, ...] | None:
+    """The entries of a journal of ours under another id; None where only its messages can be read."""
+    found = scan(data)
+    if found.damage is not None or not found.records:
+        return None
+    try:
+        steps = FORMAT.steps_from(version_of(found.records[0]).v)
+        records = upgraded([bare(record) for record in found.records], steps)
+        entries = _renamed(decode_entries(records), session_id, warnings)
+        if not _is_numbered(entries):
+            return None
+        Session(world, session_id, MemoryJournal(), entries, persistent=False)
+    except (CompactdError, msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
+        warnings.append(f"the journal does not fit together ({error}): only its messages were read")
+        return None
+    if found.end < len(data):
+        warnings.append(f"the last {len(data) - found.end} bytes are no whole record and were left out")
+    return tuple(entries)
+
+
+def _is_numbered(entries: Sequence[Entry]) -> bool:
+    """Entries are called e1, e2 … in their order, as the next ones will be."""
+    ids = [entry.id for entry in entries[1:] if hasattr(entry, "parent") and hasattr(entry, "id")]
+    return isinstance(entries[0], Opened) and ids == [f"e{number + 1}" for number in range(len(ids))]
+
+
+def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> list[Entry]:
+    """The entries without what belongs to the place they came from.
+
+    An endpoint and a summariser that a file names could send a conversation, with the user's key, to
+    whoever wrote the file; snapshots are objects in another folder.
+    """
+    kept: list[Entry] = []
+    for entry in entries:
+        match entry:
+            case Opened():
+                kept.append(msgspec.structs.replace(entry, id=session_id, v=VERSION))
+            case ModelSet(base_url=str()):
+                warnings.append("the model's endpoint was left out: give `base_url` at session/start")
+                kept.append(msgspec.structs.replace(entry, base_url=None))
+            case SettingsSet():
+                kept.append(_without_model(entry, warnings))
+            case Snapshot():
+                continue
+            case _:
+                kept.append(entry)
+    return kept
+
+
+def _without_model(entry: SettingsSet, warnings: list[str]) -> SettingsSet:
+    entry = msgspec.structs.replace(entry, snapshots=None)
+    if entry.compaction == NULL:
+        return entry
+    given = msgspec.json.decode(entry.compaction, type=dict[str, Raw])
+    if given.pop("model", NULL) == NULL:
+        return entry
+    warnings.append("the summariser was left out: give `compaction.model` at session/start")
+    return msgspec.structs.replace(entry, compaction=Raw(msgspec.json.encode(given)))
+
+
+# --- other programs' sessions -----------------------------------------------------------------------
+
+
+def _foreign(
+    world: World, session_id: str, file: SessionFile, warnings: list[str], tell: Tell
+) -> tuple[Entry, ...]:
+    """What a session of ours with these messages consists of.
+
+    A summary of the other program's becomes a compaction: what it stands for is in the history, what comes
+    after it in the view.
+    """
+    now = world.now()
+    entries: list[Entry] = [Opened(v=VERSION, id=session_id, at=now, working_dir=file.working_dir)]
+    if file.model is not None:
+        entries.append(ModelSet(at=now, model=file.model))
+    session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
+    prompt, messages = split_prompt(file)
+    lines = tuple(mended(messages, warnings))
+    _add(
+        session,
+        SettingsSet(
+            at=now,
+            system_prompt=prompt,
+            title=file.title,
+            fixed_tokens=(system_tokens(prompt, session.counter), 0),
+        ),
+    )
+    done, count = 0, 0
+    for batch in _batches(lines):
+        if is_summary(batch[0][0]):
+            count += 1
+            _add(session, _compacted(session, batch[0][0], count))
+            batch = batch[1:]
+        _append(session, batch, now)
+        done += len(batch)
+        tell(0.3 + 0.6 * done / max(1, len(lines)), "counting")
+    if count:
+        warnings.append(
+            f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: what "
+            "came before is in the history, not in the context; session/undo brings it back"
+        )
+    return tuple(session.entries)
+
+
+def _batches(lines: Sequence[Line]) -> list[Sequence[Line]]:
+    """The messages in pieces, a summary always the first of its piece."""
+    starts = [i for i, (message, _) in enumerate(lines) if is_summary(message)]
+    cuts = sorted({0, *starts, *range(0, len(lines), _TOLD_EVERY)})
+    return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
+
+
+def _append(session: Session, lines: Sequence[Line], now: float) -> None:
+    reports: list[Report | None] = [
+        None if message.usage is None else normalise(message.usage) for message, _ in lines
+    ]
+    intake = take(
+        session.fold,
+        New(
+            read=lines,
+            tokens=[session.count_message(message) for message, _ in lines],
+            own_reports=reports,
+        ),
+        at=now,
+        estimator=session.counter.name,
+        handed_epoch=session.fold.epoch,
+    )
+    messages = iter(intake.messages)
+    for entry in intake.entries:
+        if isinstance(entry, Appended):
+            message = next(messages)
+            _add(session, msgspec.structs.replace(entry, at=message.created_at or now), message)
+        else:
+            _add(session, entry)
+
+
+def _add(session: Session, entry: Entry, message: Message | None = None) -> None:
+    session.entries.append(entry)
+    session.fold.apply(entry, message)
+
+
+def _compacted(session: Session, message: Message, number: int) -> Compacted:
+    """The compaction that another program's summary tells of."""
+    state = session.fold
+    meta = message.meta
+    entry = Compacted(
+        id=state.next_id,
+        at=message.created_at or session.world.now(),
+        compaction_id=f"imported-{number}",
+        epoch=state.epoch + 1,
+        summary="\n\n".join(block.text for block in message.content if isinstance(block, Text)),
+        summary_tokens=0,
+        result=CompactionResult(compacted=True),
+        parent=state.leaf,
+        read_files=meta.read_files if meta is not None else (),
+        modified_files=meta.modified_files if meta is not None else (),
+    )
+    tokens = session.count_message(summary_message(entry))
+    after = sum(state.fixed) + tokens
+    result = CompactionResult(
+        compacted=True,
+        compaction_id=entry.compaction_id,
+        strategy="summarize",
+        messages_before=len(state.items),
+        messages_after=1,
+        messages_removed=len(state.items),
+        tokens_before=state.estimated,
+        tokens_after=after,
+        tokens_saved=max(0, state.estimated - after),
+        read_files=entry.read_files,
+        modified_files=entry.modified_files,
+        created_at=entry.at,
+    )
+    return msgspec.structs.replace(entry, summary_tokens=tokens, result=result)

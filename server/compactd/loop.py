@@ -1,0 +1,369 @@
+"""The daemon's own loop: a prompt, the model's answer, its tools, until the model has no more calls.
+
+What happens before and after each request is `turns` and `recovery`, as for agents that run their own loop.
+Everything is bounded: steps of a prompt, rejections of a request, the time of a tool. (Contract: "Methods:
+the loop"; behaviour.md, law 3.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd import executing, turns
+from compactd.core.entries import NULL, Appended, Queued, Unqueued
+from compactd.core.intake import New
+from compactd.errors import CannotFit, CompactdError
+from compactd.formats.neutral import decode_message
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import (
+    AgentAbort,
+    AgentEnd,
+    AgentError,
+    AgentStart,
+    Message,
+    MessageDelta,
+    MessageEnd,
+    MessageQueued,
+    MessageStart,
+    Retry,
+    ThinkingDelta,
+    ToolCall,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnStart,
+)
+from compactd.model_requests import next_request, output_limit, with_own_names
+from compactd.providers.base import (
+    Finished,
+    ModelFailed,
+    Provider,
+    Retrying,
+    TextDelta,
+)
+from compactd.providers.base import ThinkingDelta as ThinkingArrived
+from compactd.recovery import FailedRequest, recover
+from compactd.session import Session
+
+LOWERED = 2
+"""How often one request is sent again with less output before it is given up."""
+
+ABORT_S = 0.04
+"""How long an abort waits for what it stops before it is answered."""
+
+AgentStatus = Literal["running", "streaming", "executing_tools"]
+
+_log = logging.getLogger("compactd.loop")
+
+
+class Prompted(Struct, frozen=True, kw_only=True):
+    """A prompt that is durable."""
+
+    turn_id: str
+    queued: bool
+    number: int
+    """To wait for."""
+
+
+class Agent:
+    """The loop of one session: one prompt at a time, the others wait in their order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._turn_id: str | None = None
+        """Of the prompt that was begun and is not ended."""
+        self._is_message_open = False
+        self._partial: list[str] = []
+        self._is_client_gone = False
+        self.status: AgentStatus | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """A prompt is being answered."""
+        return self._task is not None and not self._task.done()
+
+    def holds_others(self) -> bool:
+        """True for whoever is no step of the prompt that is being answered."""
+        return self.is_running and asyncio.current_task() is not self._task
+
+    def prompt(self, message: Message, raw: Raw) -> Prompted:
+        """Takes a user's message; it is answered now, or after those that wait.
+
+        Raises `SessionLocked`, and `NoProvider` where there is no model to ask.
+        """
+        session, before = self._session, self._task
+        session.writable()
+        self._provider()
+        turn_id = f"t{session.fold.prompts + 1}"
+        queued = self.is_running or session.running is not None or bool(session.fold.queued)
+        number = session.write(Queued(at=session.world.now(), turn_id=turn_id, message=raw))
+        if queued:
+            session.emit(MessageQueued(turn_id=turn_id))
+        if before is None or before.done() or before is self._stopping:
+            self._task = asyncio.ensure_future(self._run(before))
+        return Prompted(turn_id=turn_id, queued=queued, number=number)
+
+    async def abort(self) -> bool:
+        """Stops the prompt that is answered; those that wait stay queued for the next one. False where none
+        is. Returns within `ABORT_S`, whatever the provider does."""
+        task = self._task
+        if task is None or task.done():
+            return False
+        if task is not self._stopping:
+            self._stopping = task
+            task.cancel()
+        await asyncio.wait((task,), timeout=ABORT_S)
+        return True
+
+    async def ended(self) -> None:
+        """Returns when nothing runs."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    # --- one prompt after the other -----------------------------------------------------------------------
+
+    async def _run(self, before: asyncio.Task[None] | None) -> None:
+        session = self._session
+        if before is not None:
+            # One that was stopped may have a step of a compaction left.
+            await asyncio.wait((before,))
+        while session.fold.queued:
+            if session.running is not None:
+                await session.running.ended()
+            turn_id = next(iter(session.fold.queued))
+            self._turn_id = turn_id
+            session.emit(AgentStart(turn_id=turn_id))
+            try:
+                self.status = "running"
+                await self._taken_up(turn_id)
+                self._end(await self._answered(turn_id))
+            except asyncio.CancelledError:
+                self._aborted()
+                return
+            except CompactdError as error:
+                self._failed(error.code, error.message)
+            except Exception:
+                _log.exception("a prompt failed")
+                self._failed(-32603, "the loop failed; the log has its cause")
+            finally:
+                self.status = None
+            if turn_id in session.fold.queued:
+                # The journal takes nothing: the prompt waits until another one comes.
+                return
+
+    async def _taken_up(self, turn_id: str) -> None:
+        """Appends the prompt to the conversation and takes it from the queue, in one step. Durable when it
+        returns."""
+        session = self._session
+        raw = session.fold.queued[turn_id]
+        message = decode_message(raw)
+        tokens = await self._count(message, len(bytes(raw)))
+        now, state = session.world.now(), session.fold
+        appended = Appended(
+            id=state.next_id,
+            at=now,
+            tokens=(tokens, session.counter.name),
+            message=raw,
+            parent=state.leaf,
+        )
+        number = session.write(appended, Unqueued(at=now, turn_id=turn_id), messages=(message,))
+        session.pending.add(message)
+        session.tell_usage()
+        await session.durable(number)
+
+    def _end(self, stop_reason: str) -> None:
+        turn_id, self._turn_id = self._turn_id, None
+        if turn_id is None:
+            return
+        usage = self._session.token_usage()
+        self._session.emit(
+            AgentEnd(
+                turn_id=turn_id,
+                usage=usage,
+                context_window=usage.context_window,
+                stop_reason=stop_reason,
+            )
+        )
+
+    def _failed(self, code: int, message: str) -> None:
+        self._end_message(NULL, "error")
+        turn_id, self._turn_id = self._turn_id, None
+        if turn_id is not None:
+            self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
+
+    def _aborted(self) -> None:
+        """What the model had said so far stays, marked as aborted."""
+        session, text = self._session, "".join(self._partial)
+        self._partial = []
+        raw = NULL
+        if text:
+            raw = Raw(msgspec.json.encode({"role": "assistant", "content": text, "stop_reason": "aborted"}))
+            message = decode_message(raw)
+            try:
+                session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+            except CompactdError as error:
+                _log.warning("what was said before an abort is lost: %s", error)
+                raw = NULL
+        self._end_message(raw, "aborted")
+        if text:
+            session.tell_usage()
+        if self._turn_id is not None:
+            session.emit(AgentAbort(turn_id=self._turn_id))
+        self._end("aborted")
+
+    def _end_message(self, raw: Raw, stop_reason: str) -> None:
+        if self._is_message_open:
+            self._is_message_open = False
+            self._session.emit(MessageEnd(message=raw, stop_reason=stop_reason))
+
+    async def _count(self, message: Message, size_bytes: int) -> int:
+        session = self._session
+        if session.counts_in_worker(size_bytes):
+            return await session.world.in_worker(lambda: session.count_message(message))
+        return session.count_message(message)
+
+    # --- one prompt ---------------------------------------------------------------------------------------
+
+    async def _answered(self, turn_id: str) -> str:
+        """Why the model stopped."""
+        session, limits = self._session, self._session.world.loop_limits()
+        for _ in range(limits.steps):
+            # A turn of its own: what an earlier one was refused says nothing of this one.
+            session.recoveries = 0
+            begun = await turns.begin(session)
+            session.emit(TurnStart(turn_id=turn_id))
+            finished = await self._asked(turn_id, begun.max_output_tokens)
+            calls = await self._taken_in(finished)
+            if not calls:
+                return finished.stop_reason
+            await self._executed_all(calls, limits.tool_s)
+            if self._is_client_gone or asyncio.current_task() is self._stopping:
+                # Nobody runs tools any more: the calls stay open, and the next client goes on. Or an abort
+                # came just when a tool was done: `wait_for` of Python 3.11 drops such a cancellation.
+                raise asyncio.CancelledError
+        return "steps"
+
+    async def _asked(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+        """The model's answer; a rejection is answered by a smaller request, as often as `recover` allows."""
+        session, lowered = self._session, 0
+        most = output_limit(session, max_output_tokens)
+        while True:
+            try:
+                return await self._streamed(turn_id, most)
+            except ModelFailed as failed:
+                failure = failed.failure
+                done = await recover(
+                    session,
+                    FailedRequest(
+                        status=failure.status, code=failure.code, text=failure.text, provider=failure.provider
+                    ),
+                )
+                if not done.retry:
+                    if not done.verdict.overflow:
+                        raise
+                    floor = None if done.floor is None else msgspec.structs.asdict(done.floor)
+                    raise CannotFit(done.reason, floor=floor) from None
+                if done.compaction is None:
+                    lowered += 1
+                    if lowered > LOWERED:
+                        raise
+                most = output_limit(session, done.max_output_tokens)
+
+    async def _streamed(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+        session = self._session
+        provider, model = self._provider()
+        request, names = await next_request(session, provider, model, max_output_tokens)
+        self._partial = []
+        self.status = "streaming"
+        self._is_message_open = True
+        session.emit(MessageStart(turn_id=turn_id))
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    match event:
+                        case TextDelta(text=text):
+                            self._partial.append(text)
+                            session.emit(MessageDelta(delta=text))
+                        case ThinkingArrived(text=text):
+                            session.emit(ThinkingDelta(delta=text))
+                        case Retrying():
+                            session.emit(
+                                Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason)
+                            )
+                        case Finished():
+                            self._partial = []
+                            return with_own_names(event, names)
+                        case _:
+                            pass
+        except ModelFailed:
+            self._partial = []
+            self._end_message(NULL, "error")
+            raise
+        finally:
+            self.status = "running"
+        raise RuntimeError("a provider's stream ended without its last event")
+
+    async def _taken_in(self, finished: Finished) -> Sequence[ToolCall]:
+        """Appends the answer; the calls in it. An answer without content is not appended."""
+        session, message = self._session, finished.message
+        calls = [block for block in message.content if isinstance(block, ToolCall)]
+        raw = Raw(encode_message(message))
+        tokens = await self._count(message, len(bytes(raw)))
+        self._end_message(raw if message.content else NULL, finished.stop_reason)
+        read, counts = (((message, raw),), (tokens,)) if message.content else ((), ())
+        report = None if finished.usage is None else (finished.usage, True)
+        taken, _ = turns.end(
+            session, New(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason)
+        )
+        session.tell_usage()
+        await session.durable(taken.number)
+        if not calls and session.snapshots is not None:
+            await session.snapshots.take(session, "end")
+        return calls
+
+    async def _executed_all(self, calls: Sequence[ToolCall], tool_s: float) -> None:
+        """Runs `calls` side by side; when it returns or raises, none of them runs any more."""
+        self.status = "executing_tools"
+        tasks = [asyncio.ensure_future(self._executed(call, tool_s)) for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        self.status = "running"
+
+    async def _executed(self, call: ToolCall, tool_s: float) -> None:
+        """Has the client run a call, and appends what came of it as soon as it is there."""
+        session, outcome = self._session, None
+        session.emit(ToolExecutionStart(call_id=call.call_id, name=call.name))
+        try:
+            outcome = await executing.outcome_of(session, call, tool_s)
+        finally:
+            is_error = outcome is None or outcome.is_error
+            session.emit(ToolExecutionEnd(call_id=call.call_id, name=call.name, is_error=is_error))
+        if outcome is None:
+            self._is_client_gone = True
+            return
+        taken = session.append(New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,)))
+        session.tell_usage()
+        await session.durable(taken.number)
+
+    def _provider(self) -> tuple[Provider, str]:
+        model = self._session.fold.model
+        return self._session.world.provider(model.model or "", model.base_url)
+
+
+def agent_of(session: Session) -> Agent:
+    """The loop of `session`, made at its first prompt."""
+    if session.agent is None:
+        session.agent = Agent(session)
+    return session.agent

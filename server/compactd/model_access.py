@@ -1,0 +1,154 @@
+"""How this process reaches models: keys, addresses, connections, and the user's limits on them.
+
+Everything is made at the first request: a daemon that asks no model imports no HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from pathlib import Path
+from time import time
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from compactd.errors import NoProvider
+from compactd.settings import PREFIX, USER_FILE
+
+if TYPE_CHECKING:
+    from compactd.core.registry import Lookup
+    from compactd.providers.base import Provider
+    from compactd.providers.http import Links
+    from compactd.providers.keys import Keyring
+    from compactd.providers.retries import Retries
+
+
+ASK_S = 1.0
+"""How long a local server may take to say its window."""
+
+
+class ProviderLimits(Struct, frozen=True, kw_only=True):
+    """`[providers]` in the user's config.toml, or `COMPACTD_PROVIDERS_…`. What is left out is the default."""
+
+    connect_s: float | None = None
+    first_byte_s: float | None = None
+    """Until an answer's head."""
+    idle_s: float | None = None
+    """Between two pieces of a stream."""
+    total_s: float | None = None
+    body_bytes: int | None = None
+    """Most of one answer: a model that never ends is cut off there."""
+    line_bytes: int | None = None
+    """Most of one line or event of a stream."""
+    requests: int | None = None
+    """Most requests for one answer."""
+    retry_s: float | None = None
+    """Before the first repetition; each later one waits twice as long."""
+    ask_local: bool = False
+    """A model server on this machine may be asked for its window: the user's consent."""
+
+
+class _Clock:
+    def now(self) -> float:
+        return time()
+
+    async def sleep(self, delay_s: float) -> None:
+        await asyncio.sleep(delay_s)
+
+    def random(self) -> float:
+        return random.random()
+
+
+class ModelAccess:
+    """The providers of one process. For the loop's thread."""
+
+    def __init__(self, environ: Mapping[str, str], config: Path) -> None:
+        self._environ = environ
+        self._config = config
+        self._links: Links | None = None
+        self._keyring: Keyring | None = None
+        self._retries: Retries | None = None
+
+    def provider(self, model: str, base_url: str | None, known: Lookup | None) -> tuple[Provider, str]:
+        """Who answers for `model` (`provider/id`, or the id alone), and the name it has there.
+
+        `base_url` is the client's. Raises `NoProvider` where no address or key is known.
+        """
+        from compactd.providers.choose import provider_for
+        from compactd.providers.http import Limits, Links
+        from compactd.providers.keys import KEYS_FILE, Keyring
+        from compactd.providers.retries import Retries
+
+        if self._links is None or self._keyring is None or self._retries is None:
+            given = limits_from(self._environ, self._config / USER_FILE)
+            times = {
+                name: value
+                for name in ("connect_s", "first_byte_s", "idle_s", "total_s", "body_bytes", "line_bytes")
+                if (value := getattr(given, name)) is not None
+            }
+            self._links = Links(self._environ, msgspec.structs.replace(Limits(), **times))
+            self._keyring = Keyring(self._environ, self._config / KEYS_FILE)
+            retries = Retries()
+            self._retries = Retries(
+                requests=given.requests or retries.requests,
+                first_s=retries.first_s if given.retry_s is None else given.retry_s,
+            )
+        provider = known.provider if known is not None and "/" not in model else None
+        return provider_for(
+            model,
+            provider=provider,
+            base_url=base_url,
+            keyring=self._keyring,
+            links=self._links,
+            clock=_Clock(),
+            retries=self._retries,
+        )
+
+    async def stated_window(self, model: str, base_url: str) -> int | None:
+        """The window that a server on this machine says it has, in tokens; none without the user's consent,
+        for any other place, or where it says none within `ASK_S`."""
+        from compactd.providers.choose import name_of
+        from compactd.providers.local_servers import is_loopback, stated_window
+
+        if not is_loopback(base_url):
+            return None
+        try:
+            if not limits_from(self._environ, self._config / USER_FILE).ask_local:
+                return None
+            _, id = name_of(model, None, base_url)
+        except NoProvider:
+            return None
+        stated = await stated_window(base_url, id, ASK_S)
+        return None if stated is None else stated.window
+
+    async def close(self) -> None:
+        """Closes what is open."""
+        if self._links is not None:
+            await self._links.close()
+
+
+def limits_from(environ: Mapping[str, str], user_file: Path) -> ProviderLimits:
+    """The user's limits: the environment's, else the file's.
+
+    Raises `NoProvider` with what is wrong: a limit that is not understood might cost money.
+    """
+    given: dict[str, object] = {}
+    try:
+        import tomllib
+
+        table = tomllib.loads(user_file.read_text("utf-8")).get("providers", {})
+        given.update(table if isinstance(table, dict) else {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        # The settings' reader has told of it already.
+        pass
+    for field in msgspec.structs.fields(ProviderLimits):
+        text = environ.get(f"{PREFIX}PROVIDERS_{field.encode_name.upper()}")
+        if text:
+            given[field.encode_name] = text
+    try:
+        return msgspec.convert(given, ProviderLimits, strict=False)
+    except msgspec.ValidationError as error:
+        raise NoProvider(f"[providers] in {USER_FILE} is wrong: {error}; mend it") from None

@@ -1,0 +1,33 @@
+"""The daemon's own loop, as clients drive it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compactd.rpc import asking, wire
+from compactd.rpc.handlers.base import Area, Handler, line_reached
+from compactd.rpc.request import Request
+
+
+class PromptingHandlers(Area):
+    """Starts and stops the loop."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {"agent/prompt": self.agent_prompt, "agent/abort": self.agent_abort}
+
+    async def agent_prompt(self, params: wire.PromptParams, request: Request) -> wire.PromptResult:
+        """Answered once the prompt is durable."""
+        session = self._sessions.get(params.session_id)
+        message, raw = asking.prompt_of(params)
+        await line_reached(session)
+        from compactd.loop import agent_of
+
+        prompted = agent_of(session).prompt(message, raw)
+        await session.durable(prompted.number)
+        return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
+
+    async def agent_abort(self, params: wire.SessionParams, request: Request) -> wire.AbortResult:
+        """At once, whatever the provider does."""
+        session = self._sessions.get(params.session_id)
+        return wire.AbortResult(aborted=session.agent is not None and await session.agent.abort())

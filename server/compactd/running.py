@@ -1,0 +1,95 @@
+"""A compaction that runs: who waits for it, who stops it, how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+from compactd.errors import Cancelled
+from compactd.messages import CompactionProgress
+
+if TYPE_CHECKING:
+    from compactd.session import Session
+
+T = TypeVar("T")
+
+Progress = Callable[[float, str | None], None]
+"""Takes the share that is done, and its phase."""
+
+TELL_S = 0.1
+"""Progress is told no more often than this."""
+
+
+class Running:
+    """A compaction that runs."""
+
+    def __init__(self, session: Session, compaction_id: str, progress: Progress | None) -> None:
+        self.compaction_id = compaction_id
+        self._session = session
+        self._progress = progress
+        self._is_cancelled = threading.Event()
+        self._ended = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._told_at = 0.0
+
+    async def ended(self) -> None:
+        """Returns when it has ended, however."""
+        await self._ended.wait()
+
+    async def cancel(self) -> None:
+        """Stops it at its next step and waits for that."""
+        self.stop()
+        await self.ended()
+
+    def stop(self) -> None:
+        """Stops it at its next step."""
+        self._is_cancelled.set()
+        self._stopped.set()
+
+    def end(self) -> None:
+        """Wakes those that wait for it."""
+        self._ended.set()
+
+    def check(self, phase: str, fraction: float) -> None:
+        """Called by the flow, in its thread: tells how far it is. Raises `Cancelled` once it was stopped."""
+        if self._is_cancelled.is_set():
+            raise Cancelled("The compaction was cancelled; nothing was changed.")
+        now = monotonic()
+        if now - self._told_at >= TELL_S:
+            self._told_at = now
+            self._loop.call_soon_threadsafe(self._tell, phase, fraction)
+
+    def tell_text(self, text: str) -> None:
+        """Shows what the summariser writes; called on the loop."""
+        if not self._ended.is_set():
+            self._session.emit(
+                CompactionProgress(
+                    compaction_id=self.compaction_id, phase="summarize", fraction=0.5, delta=text
+                )
+            )
+
+    async def unless_stopped(self, work: Coroutine[object, object, T]) -> T:
+        """What `work` gives; ended at once, with `Cancelled`, where the compaction is stopped."""
+        task = asyncio.ensure_future(work)
+        stopped = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait((task, stopped), return_when=asyncio.FIRST_COMPLETED)
+            if not task.done():
+                raise Cancelled("The compaction was cancelled; nothing was changed.")
+            return task.result()
+        finally:
+            stopped.cancel()
+            task.cancel()
+
+    def _tell(self, phase: str, fraction: float) -> None:
+        if self._ended.is_set():
+            return
+        self._session.emit(
+            CompactionProgress(compaction_id=self.compaction_id, phase=phase, fraction=fraction)
+        )
+        if self._progress is not None:
+            self._progress(fraction, phase)

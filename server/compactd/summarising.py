@@ -1,0 +1,117 @@
+"""The summariser of a compaction: a model that is asked, within a deadline and a spending cap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+from msgspec import Struct
+
+from compactd.core.answers import Answer, Failed, NoModel, Reply
+from compactd.core.asked import CompactRequest
+from compactd.core.asks import Ask
+from compactd.core.entries import Item
+from compactd.core.projection import project
+from compactd.errors import NoProvider, ProviderFailed
+from compactd.formats.base import render
+from compactd.messages import Message, Retry, Text
+from compactd.providers.base import Finished, ModelRequest, Provider, Retrying, TextDelta
+from compactd.session import Session
+
+Tell = Callable[[str], None]
+"""Takes each piece of text as it arrives."""
+
+
+class Summariser(Struct, frozen=True, kw_only=True):
+    """A model that writes summaries."""
+
+    provider: Provider
+    name: str
+    """As the session names it."""
+    model: str
+    """As the provider names it."""
+    window: int | None
+    """Tokens."""
+    deadline_s: float
+
+
+def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | Failed:
+    """Who writes the summary of this compaction: the request's model, the settings', or the session's own
+    where the daemon runs its loop. `Failed` says why there is nobody."""
+    settings = session.resolved.settings
+    own = session.fold.model.model if session.runs_loop else None
+    name = request.model or settings.model or own
+    if name is None:
+        return NoModel()
+    if settings.max_cost is not None and spent(session) >= settings.max_cost:
+        return Failed(f"the spending cap of {settings.max_cost:g} dollars is reached")
+    base_url = session.fold.model.base_url if name == session.fold.model.model else None
+    try:
+        provider, model = session.world.provider(name, base_url)
+    except NoProvider as error:
+        return Failed(error.message)
+    found = session.world.lookup(name, base_url)
+    return Summariser(
+        provider=provider,
+        name=name,
+        model=model,
+        window=found.context_window if found else None,
+        deadline_s=settings.summary_deadline_s,
+    )
+
+
+def spent(session: Session) -> float:
+    """What the summaries of this session cost so far, in US dollars. O(compactions)."""
+    results = (step.result for step in session.fold.steps.values() if hasattr(step, "result"))
+    return sum(cost for result in results if isinstance(cost := result.cost, float))
+
+
+async def answers_of(
+    summariser: Summariser | NoModel | Failed, asks: Sequence[Ask], session: Session, tell: Tell
+) -> tuple[Answer, ...]:
+    """The answers to `asks`, asked at once, in their order. Only the first one's text is told as it comes."""
+    if not isinstance(summariser, Summariser):
+        return tuple(summariser for _ in asks)
+    return tuple(
+        await asyncio.gather(
+            *(_answer(summariser, ask, session, tell if at == 0 else None) for at, ask in enumerate(asks))
+        )
+    )
+
+
+async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
+    try:
+        async with asyncio.timeout(summariser.deadline_s):
+            return await _asked(summariser, ask, session, tell)
+    except TimeoutError:
+        return Failed(f"the summariser took longer than {summariser.deadline_s:g} seconds")
+    except ProviderFailed as error:
+        return Failed(error.message)
+
+
+async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
+    provider = summariser.provider
+    question = Message(role="user", content=(Text(text=ask.prompt),))
+    projection = project((Item(entry_id="ask", body=question, tokens=0),), session.counter.count)
+    made = render(provider.shape, ask.system, (), projection, summariser.name)
+    request = ModelRequest(
+        model=summariser.model,
+        system=made.system,
+        messages=tuple(made.messages),
+        max_output_tokens=ask.max_tokens,
+        context_window=summariser.window,
+    )
+    async with aclosing(provider.stream(request)) as events:
+        async for event in events:
+            match event:
+                case TextDelta(text=text) if tell is not None:
+                    tell(text)
+                case Retrying():
+                    session.emit(Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason))
+                case Finished():
+                    text = "".join(b.text for b in event.message.content if isinstance(b, Text))
+                    return Reply(text=text, stop_reason=event.stop_reason, usage=event.usage)
+                case _:
+                    pass
+    return Failed("the summariser's answer broke off")

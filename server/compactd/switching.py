@@ -1,0 +1,103 @@
+"""Another model for a session: switched where the conversation fits, or was made to."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compactd.core.asked import CompactRequest
+from compactd.core.budget import Size, Standing, room, stand
+from compactd.core.gauge import known_window
+from compactd.core.registry import Lookup
+from compactd.core.tokens import message_tokens, system_tokens, tool_tokens
+from compactd.errors import CannotFit
+from compactd.messages import CompactionResult, ModelChanged
+from compactd.session import Session
+
+MARGIN = 0.97
+"""Of the room that the new model has: its tokenizer is another one, and the summary is counted by both."""
+
+
+class Switched(Struct, frozen=True, kw_only=True):
+    """What a switch did."""
+
+    compaction: CompactionResult | None
+    """The one that made the conversation fit."""
+    number: int | None
+    """To wait for; none where the session was on this model already."""
+
+
+async def switch(session: Session, model: str, base_url: str | None) -> Switched:
+    """Puts the session on `model`; its window, threshold and decision are the new model's at once.
+
+    Where the conversation is over the new model's cap it is compacted first, under the old one. Raises
+    `SessionBusy`, `SessionLocked`, `CannotFit` with the floor; then the old model stays.
+    """
+    session.free()
+    session.writable()
+    now = session.fold.model
+    if (now.model, now.base_url) == (model, base_url):
+        return Switched(compaction=None, number=None)
+    world = session.world
+    await world.ask_server(model, base_url)
+    found = await world.in_worker(lambda: world.lookup(model, base_url))
+    compaction = None
+    if found is not None and session.fold.items:
+        after = await world.in_worker(lambda: _under(session, found, base_url))
+        if after.decision.kind == "over":
+            compaction = await _made_to_fit(session, found, base_url, after)
+    session.free()
+    number = session.set_model(model, base_url, None)
+    session.handed_epoch = session.fold.epoch
+    session.emit(ModelChanged(model=model, context_window=session.standing().window))
+    session.tell_usage()
+    return Switched(compaction=compaction, number=number)
+
+
+def _under(session: Session, found: Lookup, base_url: str | None) -> Standing:
+    """Where the session would stand under another model. O(view): its tokenizer may be another one."""
+    counter = session.counter_of(found)
+    view, state = session.fold.view(), session.fold
+    estimated = (
+        system_tokens(state.system_prompt, counter)
+        + sum(tool_tokens(tool, counter) for tool in session.tools())
+        + sum(
+            item.tokens if counter.name == session.counter.name else message_tokens(item.message, counter)
+            for item in view.items
+        )
+    )
+    window = known_window(found, session.world.observed(found, base_url))
+    return stand(session.resolved, window, Size(estimated=estimated))
+
+
+async def _made_to_fit(
+    session: Session, found: Lookup, base_url: str | None, over: Standing
+) -> CompactionResult:
+    from compactd.compacting import compact
+
+    if not session.resolved.settings.enabled:
+        raise _refused(found, over)
+    fits = room(over.window, over.cap) or 0
+    if over.threshold is not None:
+        fits = min(fits, over.threshold - 1)
+    ours = fits * MARGIN * session.fold.estimated / max(1, over.used)
+    request = CompactRequest(trigger="model_switch", force=True, target_tokens=max(1, int(ours)))
+    try:
+        result = await compact(session, request)
+    except CannotFit as error:
+        raise _refused(found, over, error) from None
+    after = await session.world.in_worker(lambda: _under(session, found, base_url))
+    if after.decision.kind == "over":
+        raise _refused(found, after)
+    return result
+
+
+def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:
+    refusal = CannotFit(
+        f"The conversation takes {over.used:,} tokens; {found.model} has a window of {over.window or 0:,}. "
+        "The session stays on its model: compact it, shorten the newest request, or choose another model.",
+        used=over.used,
+        window=over.window,
+    )
+    if floor is not None:
+        refusal.data.update({name: floor.data[name] for name in ("floor", "limit") if name in floor.data})
+    return refusal

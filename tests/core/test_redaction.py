@@ -1,0 +1,183 @@
+"""What a redaction makes of a journal's entries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from compactd.core.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
+from compactd.core.redaction import Codec, blanked, redaction
+from compactd.core.scrub import MARK, scrubber, words_of
+from compactd.core.tokens import Chars4, message_tokens
+from compactd.formats.neutral import decode_message
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import CompactionResult, Message, Text, Thinking, ToolCall
+
+CODEC = Codec(decode_message, encode_message, lambda message: message_tokens(message, Chars4()), "chars4")
+
+
+def said(entry_id: str, text: str) -> Appended:
+    raw = encode_message(Message(role="user", content=(Text(text=text),)))
+    return Appended(id=entry_id, at=0.0, tokens=(99, "other"), message=Raw(raw))
+
+
+def compacted(summary: str) -> Compacted:
+    return Compacted(
+        id="e9",
+        at=0.0,
+        compaction_id="c1",
+        epoch=2,
+        summary=summary,
+        summary_tokens=7,
+        result=CompactionResult(compacted=True),
+    )
+
+
+def summary_after(entries: Sequence[Entry], *ids: str) -> str:
+    changed = redaction(entries, frozenset(ids), CODEC)
+    last = changed.get(len(entries) - 1, entries[-1])
+    assert isinstance(last, Compacted)
+    return last.summary
+
+
+def test_only_what_says_something_of_it_changes() -> None:
+    entries = (said("e1", "the password is hunter2hunter2"), said("e2", "thanks"), compacted("nothing"))
+
+    changed = redaction(entries, frozenset(("e1",)), CODEC)
+
+    assert list(changed) == [0]
+    entry = changed[0]
+    assert isinstance(entry, Appended)
+    assert decode_message(entry.message).content == (Text(text=MARK),)
+    assert entry.tokens == (3, "chars4")
+
+
+def test_a_word_goes_wherever_it_stands_in_a_copy_and_what_was_cut_off_it_too() -> None:
+    entries = (
+        said("e1", "use AKIA-99-abcdefghijkl, my dear"),
+        compacted("key=`AKIA-99-abcdefghijkl` or **abcdefghijkl**; it began AKIA-99-abcd… (cut)"),
+    )
+
+    assert summary_after(entries, "e1") == f"key=`{MARK}` or **{MARK}**; it began {MARK}… (cut)"
+
+
+def test_short_words_and_words_of_others_stay() -> None:
+    entries = (
+        said("e1", "never push to origin, the token is 1f2e3d4c5b"),
+        said("e2", "which origin do you mean?"),
+        compacted("a token for origin was given"),
+    )
+
+    assert summary_after(entries, "e1") == "a token for origin was given"
+
+
+def test_lines_that_name_the_message_as_their_source_go_whole() -> None:
+    summary = "\n".join(
+        [
+            "## Goal",
+            "- tell 12 to 34 [e1]",
+            "- other things [e2]",
+            "[e1 run 12 34] failed",
+            "- [x] e1 run 12",
+            "- e11 run 12: failed",
+        ]
+    )
+
+    assert summary_after((said("e1", "x"), compacted(summary)), "e1").split("\n") == [
+        "## Goal",
+        f"- {MARK} [e1]",
+        "- other things [e2]",
+        f"{MARK} [e1]",
+        f"- [x] {MARK} [e1]",
+        "- e11 run 12: failed",
+    ]
+
+
+def test_a_line_of_short_words_goes_where_only_the_message_said_it() -> None:
+    entries = (
+        said("e1", "ok:\npin 12 34 56"),
+        said("e2", "say 12 34"),
+        compacted("(tool) pin 12 34 56 [e5]"),
+    )
+
+    assert summary_after(entries, "e1") == f"(tool) {MARK} [e5]"
+
+
+def test_what_a_record_consists_of_stays() -> None:
+    summary = "## Constraints & Preferences\n(none)\n## Critical Context\n<read-files>\nx\n</read-files>"
+    entries = (said("e1", "Constraints & Preferences, Critical Context, read-files"), compacted(summary))
+
+    assert summary_after(entries, "e1") == summary
+
+
+def test_a_prompt_that_became_the_message_goes_with_it_and_one_that_waits_loses_the_words() -> None:
+    taken, waiting = (
+        encode_message(Message(role="user", content=(Text(text=text),)))
+        for text in ("pin 12", "is secret123456 right?")
+    )
+    entries = (
+        Queued(at=0.0, turn_id="t1", message=Raw(taken)),
+        Appended(id="e1", at=0.0, tokens=(1, "chars4"), message=Raw(taken)),
+        Unqueued(at=0.0, turn_id="t1"),
+        said("e2", "secret123456"),
+        Queued(at=0.0, turn_id="t2", message=Raw(waiting)),
+    )
+
+    changed = redaction(entries, frozenset(("e1", "e2")), CODEC)
+
+    texts = [decode_message(entry.message).content for entry in changed.values() if isinstance(entry, Queued)]
+    assert texts == [(Text(text=MARK),), (Text(text=f"is {MARK} right?"),)]
+
+
+def test_what_the_client_set_for_the_whole_session_is_not_the_messages() -> None:
+    entries = (
+        SettingsSet(
+            at=0.0, system_prompt="Speak like Shakespeare", title="about Shakespeare and hunter2hunter2"
+        ),
+        said("e1", "Shakespeare hunter2hunter2"),
+    )
+
+    changed = redaction(entries, frozenset(("e1",)), CODEC)
+
+    assert changed[0] == SettingsSet(
+        at=0.0, system_prompt="Speak like Shakespeare", title=f"about Shakespeare and {MARK}"
+    )
+
+
+def test_empty_text_stays_empty_and_a_signature_goes_with_its_thinking() -> None:
+    message = Message(
+        role="assistant",
+        content=(Text(text=""), Thinking(text="hm", signature="s"), ToolCall(call_id="c", name="f")),
+        stop_reason="tool_use",
+    )
+
+    assert blanked(message).content == (
+        Text(text=""),
+        Thinking(text=MARK),
+        ToolCall(call_id="c", name="f", arguments=Raw(b'{"redacted":"[redacted]"}')),
+    )
+    assert (blanked(message).stop_reason, blanked(blanked(message))) == ("tool_use", blanked(message))
+
+
+@given(
+    secret=st.text(min_size=1, max_size=60),
+    around=st.lists(st.text(max_size=30), min_size=2, max_size=2),
+    other=st.text(max_size=60),
+)
+def test_no_word_that_only_the_redacted_text_holds_is_left_in_a_copy(
+    secret: str, around: list[str], other: str
+) -> None:
+    words = set(words_of(secret)) - set(words_of(other))
+
+    cleaned = scrubber([secret], [other], [secret.join(around)], frozenset()).text(secret.join(around))
+
+    assert [word for word in words if word in cleaned and word not in MARK] == []
+
+
+def test_a_line_of_a_million_blanks_is_no_riddle() -> None:
+    line = "- (tool) " + " " * 1_000_000 + "x [e1]"
+
+    assert scrubber(["secret12"], [], [line], frozenset(("e1",))).text(line) == f"- {MARK} [e1]"

@@ -1,0 +1,469 @@
+"""`session/import` and `session/export`: sessions go from file to file, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.client import Daemon
+from e2e.conftest import Spawn
+from e2e.sessions import session_files
+from e2e.talk import CHARS4, assistant, call, result, said, turns, user
+from e2e.test_while_compacting import long_talk
+from e2e.views import problems_of_providers
+
+SESSIONS = session_files()
+FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
+READABLE = ("neutral", "openai", "anthropic", "gemini")
+TOOLS = [{"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}]
+
+
+def seen(daemon: Daemon, session: str) -> dict[str, Any]:
+    """What a client sees of a session, but its id, its events' numbers and its settings' sources."""
+    state = daemon.call("agent/state", session_id=session)
+    return {
+        "contexts": [daemon.call("session/context", session_id=session, format=name) for name in FORMATS],
+        "history": daemon.call("session/history", session_id=session),
+        "compactions": state["compaction"]["history"],
+        "usage": state["token_usage"],
+        "model": state["model"],
+        "pinned": daemon.call("session/pin", session_id=session, entry_ids=[])["pinned_entry_ids"],
+    }
+
+
+def export(daemon: Daemon, session: str, format: str = "compactd") -> str:
+    return str(daemon.call("session/export", session_id=session, format=format)["content"])
+
+
+def rich(daemon: Daemon, **more: Any) -> str:
+    """A session in which much has happened."""
+    params = {
+        "model": "anthropic/claude-sonnet-4-5",
+        "system_prompt": "You help.",
+        "tools": TOOLS,
+        "title": "A title",
+        "compaction": {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10, **CHARS4},
+        **more,
+    }
+    session = str(daemon.call("session/start", **params)["session_id"])
+    odd = {"role": "user", "content": "Ünï \u2028 \U0001f600\nlines", "id": "m1", "meta": {"mine": [1.50]}}
+    work = [
+        call("t1", "read", path="a.py"),
+        result("t1", 900),
+        call("t1", "read", path="b.py"),
+        result("t1", 90),
+    ]
+    usage = {"input_tokens": 1500, "output_tokens": 20}
+    daemon.call("session/append", session_id=session, messages=[odd, *work, *turns(6, 200)])
+    daemon.call("session/pin", session_id=session, entry_ids=["e7"])
+    daemon.call("session/compact", session_id=session, keep_recent=900)
+    daemon.call("turn/end", session_id=session, messages=[assistant(20)], usage=usage)
+    daemon.call("session/compact", session_id=session, keep_recent=300)
+    daemon.call("session/undo", session_id=session)
+    daemon.call("session/branch", session_id=session, entry_id="e16")
+    daemon.call("session/append", session_id=session, messages=[user(30), assistant(10, "t9")])
+    return session
+
+
+# --- our own format ---------------------------------------------------------------------------------
+
+
+def test_what_is_exported_as_compactd_comes_in_as_the_same_session(spawn: Spawn, tmp_path: Path) -> None:
+    daemon, other = spawn(), spawn(tmp_path / "elsewhere")
+    session = rich(daemon)
+    before, text = seen(daemon, session), export(daemon, session)
+
+    answer = other.call("session/import", content=text)
+
+    assert (answer["format"], answer["warnings"]) == ("compactd", [])
+    assert answer["message_count"] == daemon.call("agent/state", session_id=session)["message_count"]
+    assert answer["session_id"] != session
+    assert export(other, answer["session_id"]).splitlines()[1:] == text.splitlines()[1:]
+    assert seen(other, answer["session_id"]) == before
+
+
+def test_an_imported_session_goes_on_as_any_other(daemon: Daemon) -> None:
+    session = rich(daemon)
+    copy = daemon.call("session/import", content=export(daemon, session))["session_id"]
+
+    for one in (session, copy):
+        daemon.call("session/append", session_id=one, messages=[result("t9", 40), *turns(2, 50)])
+        daemon.call("session/compact", session_id=one, keep_recent=200)
+
+    assert daemon.call("session/context", session_id=copy) == daemon.call(
+        "session/context", session_id=session
+    )
+
+
+def test_a_whole_import_is_there_when_the_daemon_is_killed_right_after_the_answer(spawn: Spawn) -> None:
+    daemon = spawn()
+    session = rich(daemon)
+    copy = daemon.call("session/import", content=export(daemon, session))["session_id"]
+    before = seen(daemon, copy)
+    daemon.kill()
+
+    again = spawn()
+    answer = again.call("session/start", session_id=copy)
+
+    assert (answer["resumed"], answer["warnings"]) == (True, [])
+    assert seen(again, copy) == before
+
+
+def test_a_file_names_no_place_that_a_conversation_is_sent_to(daemon: Daemon, tmp_path: Path) -> None:
+    given = {"model": "openai/gpt-4o", "summary_tokens": 700}
+    session = daemon.call(
+        "session/start",
+        model={"provider": "openai", "id": "gpt-4o", "base_url": "http://127.0.0.1:9/v1"},
+        compaction=given,
+        working_dir=str(tmp_path),
+        snapshots=True,
+    )["session_id"]
+    daemon.call("session/append", session_id=session, messages=turns(1, 5))
+
+    answer = daemon.call("session/import", content=export(daemon, session))
+
+    text = export(daemon, answer["session_id"])
+    assert "127.0.0.1" not in text
+    assert '"snapshots"' not in text
+    assert [warning.split(" was ")[0] for warning in answer["warnings"]] == [
+        "the model's endpoint",
+        "the summariser",
+    ]
+    values = daemon.call("session/configure", session_id=answer["session_id"])["settings"]
+    assert values["summary_tokens"]["value"] == 700
+    assert values["model"]["value"] is None
+
+
+def record(seq: int, **fields: Any) -> bytes:
+    """A line of a journal."""
+    head = json.dumps({"seq": seq, **fields}, separators=(",", ":")).encode()[:-1]
+    return head + b',"crc":"%08x"}\n' % zlib.crc32(head)
+
+
+OPENED = record(0, type="session", v=1, id="x", at=1.0)
+
+
+def message(seq: int, entry_id: str, parent: str | None = None) -> bytes:
+    body = {"role": "user", "content": f"words of {entry_id}"}
+    return record(seq, type="message", id=entry_id, at=1.0, tokens=[5, "chars4"], message=body, parent=parent)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "an undo of nothing",
+            [OPENED, message(1, "e1"), record(2, type="undo", at=1.0, target="e9", epoch=2)],
+        ),
+        ("ids out of order", [OPENED, message(1, "e7"), message(2, "e8", "e7")]),
+        ("the same id twice", [OPENED, message(1, "e1"), message(2, "e1", "e1")]),
+        ("a kind that is not known", [OPENED, message(1, "e1"), record(2, type="hologram", at=1.0)]),
+        ("a damaged line", [OPENED, message(1, "e1"), b"{nonsense}\n", message(3, "e2", "e1")]),
+        ("no first record", [message(0, "e1"), message(1, "e2", "e1")]),
+    ],
+)
+def test_a_journal_that_does_not_fit_together_still_gives_its_messages(
+    daemon: Daemon, name: str, lines: list[bytes]
+) -> None:
+    answer = daemon.call("session/import", content=b"".join(lines).decode(), format="compactd")
+
+    context = daemon.call("session/context", session_id=answer["session_id"])["messages"]
+    assert answer["format"] == "compactd", name
+    assert context, name
+    assert all(said(one).startswith("words of e") for one in context), name
+    assert daemon.call("session/append", session_id=answer["session_id"], messages=turns(1, 3))["entry_ids"]
+
+
+def test_a_journal_that_was_cut_off_comes_in_up_to_there_and_says_so(daemon: Daemon) -> None:
+    session = rich(daemon)
+    text = export(daemon, session)
+
+    answer = daemon.call("session/import", content=text[:-20])
+
+    assert [warning.split(" are ")[1] for warning in answer["warnings"]] == [
+        "no whole record and were left out"
+    ]
+    entries = daemon.call("session/history", session_id=answer["session_id"])["entries"]
+    assert entries == daemon.call("session/history", session_id=session)["entries"][:-1]
+
+
+# --- other shapes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", READABLE)
+def test_an_export_in_a_providers_shape_comes_in_with_the_same_words_and_calls(
+    daemon: Daemon, format: str
+) -> None:
+    session = rich(daemon)
+    daemon.call("session/append", session_id=session, messages=[result("t9", 3)])
+    text = export(daemon, session, format)
+
+    answer = daemon.call("session/import", content=text)
+
+    assert answer["format"] == format
+    assert answer["warnings"] == []
+    mine, copy = (daemon.call("session/context", session_id=one) for one in (session, answer["session_id"]))
+    assert copy["system"] == mine["system"] == "You help."
+    assert problems_of_providers(daemon, answer["session_id"]) == {}
+    everything = daemon.call(
+        "session/expand", session_id=session, entry_ids=[f"e{n}" for n in range(1, 17) if n != 15]
+    )
+    first = json.dumps(copy["messages"], ensure_ascii=False)
+    for entry in everything["entries"]:
+        words = said(entry["message"]) if entry["message"]["role"] == "user" else ""
+        assert json.dumps(words, ensure_ascii=False)[1:-1] in first
+    assert [first.count(name) for name in ("a.py", "b.py")] == [1, 1]
+
+
+def test_a_neutral_export_holds_the_messages_byte_for_byte_compacted_or_not(daemon: Daemon) -> None:
+    odd = '{"role": "user",  "content":"x", "meta":{"mine":1.50e3,"ü":"\\u00fc"}}'
+    session = str(daemon.call("session/start", compaction=CHARS4)["session_id"])
+    daemon.call_raw(
+        "session/append", b'{"session_id":"%s","messages":[%s]}' % (session.encode(), odd.encode())
+    )
+    daemon.call("session/append", session_id=session, messages=turns(6, 200))
+    daemon.call("session/compact", session_id=session, keep_recent=500)
+
+    text = export(daemon, session, "neutral")
+
+    assert odd in text
+    assert len(json.loads(text)["messages"]) == 13
+    copy = daemon.call("session/import", content=text)
+    assert (copy["format"], copy["message_count"]) == ("neutral", 13)
+    assert export(daemon, copy["session_id"], "neutral").split("messages")[1] == text.split("messages")[1]
+
+
+def test_what_had_to_be_mended_for_a_provider_is_told(daemon: Daemon) -> None:
+    session = daemon.call("session/start")["session_id"]
+    messages = [user(3), assistant(5, "t1"), user(3), result("t7", 3)]
+    daemon.call("session/append", session_id=session, messages=messages)
+
+    done = daemon.call("session/export", session_id=session, format="anthropic")
+
+    assert done["warnings"] == [
+        "1 × calls without a result were given an error result",
+        "1 × results without their call were left out",
+    ]
+    assert json.loads(done["content"])["messages"][-1]["role"] == "user"
+
+
+def test_messages_come_in_as_json_too_and_by_the_name_of_their_format(daemon: Daemon) -> None:
+    contents = [{"role": "user", "parts": [{"text": "Hi"}]}, {"role": "model", "parts": [{"text": "Hello"}]}]
+
+    answers = [
+        daemon.call("session/import", content={"contents": contents}),
+        daemon.call("session/import", content=contents, format="gemini"),
+        daemon.call("session/import", content=json.dumps(contents), format="auto"),
+    ]
+
+    assert [(one["format"], one["message_count"]) for one in answers] == [("gemini", 2)] * 3
+
+
+CLAUDE_CODE = [
+    {"type": "user", "uuid": "u1", "sessionId": "s", "cwd": "/w", "timestamp": "2026-01-01T00:00:00Z",
+     "message": {"role": "user", "content": "Fix the loader"}},
+    {"type": "assistant", "uuid": "u2", "sessionId": "s", "timestamp": "2026-01-01T00:00:05Z",
+     "message": {"id": "a1", "model": "claude-sonnet-4-5", "role": "assistant",
+                 "content": [{"type": "text", "text": "Done."}],
+                 "usage": {"input_tokens": 900, "output_tokens": 9}}},
+    {"type": "user", "uuid": "u3", "sessionId": "s", "isCompactSummary": True,
+     "message": {"role": "user", "content": "Summary: the loader was fixed."}},
+    {"type": "user", "uuid": "u4", "sessionId": "s", "message": {"role": "user", "content": "Now test it"}},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["auto", "claude-code", "claude_code"])
+def test_a_summary_of_another_program_is_a_compaction_here(
+    daemon: Daemon, tmp_path: Path, format: str
+) -> None:
+    path = tmp_path / "claude.jsonl"
+    path.write_text("\n".join(json.dumps(line) for line in CLAUDE_CODE))
+
+    answer = daemon.call("session/import", path=str(path), format=format)
+
+    session = answer["session_id"]
+    context = daemon.call("session/context", session_id=session)["messages"]
+    assert (answer["format"], answer["message_count"]) == ("claude-code", 2)
+    assert [said(one) for one in context] == ["Summary: the loader was fixed.", "Now test it"]
+    assert context[0]["meta"]["type"] == "compaction_summary"
+    history = daemon.call("session/history", session_id=session)["entries"]
+    assert [entry["kind"] for entry in history] == ["message", "message", "compaction", "message"]
+    assert history[0]["at"] == 1767225600.0
+    state = daemon.call("agent/state", session_id=session)
+    assert (state["model"], state["token_usage"]["prompt_tokens"]) == ("claude-sonnet-4-5", 900)
+    assert state["token_usage"]["current_context_source"] == "estimated", (
+        "that report was of an older context"
+    )
+    daemon.call("session/undo", session_id=session)
+    back = daemon.call("session/context", session_id=session)["messages"]
+    assert [said(one) for one in back] == ["Fix the loader", "Done.", "Now test it"]
+
+
+# --- what is refused --------------------------------------------------------------------------------
+
+
+def test_a_format_that_is_not_known_is_1010_with_the_list_of_those_that_are(daemon: Daemon) -> None:
+    session = rich(daemon)
+
+    errors = [
+        daemon.refusal("session/import", content="hello there"),
+        daemon.refusal("session/import", content="[]", format="word-perfect"),
+        daemon.refusal("session/export", session_id=session, format="claude_code"),
+        daemon.refusal("session/export", session_id=session, format="pi"),
+    ]
+
+    assert [error.code for error in errors] == [1010] * 4
+    assert "claude-code" in errors[0].data["supported"]
+    assert errors[2].data["supported"] == ["compactd", *FORMATS]
+
+
+def test_a_path_that_is_no_file_is_refused_with_what_it_is(daemon: Daemon, tmp_path: Path) -> None:
+    pipe, huge, empty, secret = (tmp_path / name for name in ("pipe", "huge", "empty", "secret"))
+    os.mkfifo(pipe)
+    with huge.open("wb") as file:
+        file.truncate(256 * 1024 * 1024 + 1)
+    empty.write_text(" \n")
+    sessions = daemon.call("session/list")
+
+    errors = [
+        daemon.refusal("session/import", path="relative.jsonl"),
+        daemon.refusal("session/import", path=str(tmp_path / "missing")),
+        daemon.refusal("session/import", path=str(tmp_path)),
+        daemon.refusal("session/import", path=str(pipe)),
+        daemon.refusal("session/import", path=str(huge)),
+        daemon.refusal("session/import", path=str(empty)),
+        daemon.refusal("session/import", path="/dev/zero"),
+        daemon.refusal("session/import", path=str(secret) + "\0"),
+        daemon.refusal("session/import", path=str(empty), content="[]"),
+        daemon.refusal("session/import"),
+    ]
+
+    assert [error.code for error in errors] == [-32602] * 4 + [1009] + [-32602] * 5
+    assert all(error.data["path"] in ("$.path", "$.content") for error in errors if error.code == -32602)
+    assert daemon.call("session/list") == sessions
+
+
+def test_an_export_to_a_path_is_for_the_user_alone_and_never_over_a_file(
+    daemon: Daemon, tmp_path: Path
+) -> None:
+    session = rich(daemon)
+    path = tmp_path / "out.jsonl"
+
+    done = daemon.call("session/export", session_id=session, format="compactd", path=str(path))
+    errors = [
+        daemon.refusal("session/export", session_id=session, format="neutral", path=str(path)),
+        daemon.refusal("session/export", session_id=session, format="neutral", path=str(tmp_path)),
+        daemon.refusal("session/export", session_id=session, format="neutral", path="out.json"),
+        daemon.refusal(
+            "session/export", session_id=session, format="neutral", path=str(tmp_path / "no" / "x")
+        ),
+    ]
+
+    assert done == {"format": "compactd", "warnings": [], "path": str(path)}
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert path.read_text("utf-8") == export(daemon, session)
+    assert [(error.code, error.data["path"]) for error in errors] == [(-32602, "$.path")] * 4
+    assert daemon.call("session/import", path=str(path))["format"] == "compactd"
+
+
+def test_whoever_reads_along_may_export(spawn: Spawn) -> None:
+    owner, reader = spawn(), spawn()
+    session = rich(owner, session_id="s")
+    reader.call("session/start", session_id=session)
+
+    texts = [
+        export(daemon, session, format) for daemon in (owner, reader) for format in ("compactd", "openai")
+    ]
+
+    assert texts[:2] == texts[2:]
+
+
+def test_a_session_in_memory_alone_can_be_exported_and_comes_in_as_one_on_the_disk(daemon: Daemon) -> None:
+    session = rich(daemon, persist=False)
+
+    answer = daemon.call("session/import", content=export(daemon, session))
+
+    assert seen(daemon, answer["session_id"]) == seen(daemon, session)
+
+
+def test_other_sessions_are_answered_while_a_large_file_comes_in_and_the_client_is_told_how_far_it_is(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    daemon = spawn()
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps([message for batch in long_talk(120) for message in batch]))
+    daemon.call("session/start", session_id="short")
+
+    asked = daemon.ask("session/import", path=str(path), workDoneToken="tok")
+    short = daemon.answer(daemon.ask("session/append", session_id="short", messages=turns(1, 5)))
+    answer = daemon.answer(asked)
+
+    assert answer.value["result"]["message_count"] == 480
+    assert short.at < answer.at
+    told = [g.value["params"]["value"] for g in daemon.received if g.value.get("method") == "$/progress"]
+    assert [told[0]["kind"], told[-1]["kind"]] == ["begin", "end"]
+    shares = [value["percentage"] for value in told if value["kind"] == "report"]
+    assert shares == sorted(shares)
+    assert shares[-1] == 90
+
+
+def test_an_import_that_is_cancelled_leaves_no_session(spawn: Spawn, tmp_path: Path) -> None:
+    daemon = spawn()
+    path = tmp_path / "large.json"
+    path.write_text(json.dumps([message for batch in long_talk(120) for message in batch]))
+
+    asked = daemon.ask("session/import", path=str(path))
+    daemon.notify("$/cancelRequest", id=asked)
+
+    assert daemon.refused(asked).code == -32800
+    daemon.call("session/import", content=[{"role": "user", "content": "x"}])
+    assert len(daemon.call("session/list")["sessions"]) == 1
+
+
+# --- real sessions ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not SESSIONS, reason="the shared sessions are not here")
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_real_session_comes_in_goes_out_and_comes_in_again_the_same(daemon: Daemon, name: str) -> None:
+    path = SESSIONS[name][0]
+
+    first = daemon.call("session/import", path=str(path))
+    session = first["session_id"]
+    again = daemon.call("session/import", content=export(daemon, session))["session_id"]
+
+    assert first["message_count"] > 0
+    assert problems_of_providers(daemon, session) == {}
+    assert daemon.call("session/context", session_id=again) == daemon.call(
+        "session/context", session_id=session
+    )
+    assert daemon.call("session/history", session_id=again) == daemon.call(
+        "session/history", session_id=session
+    )
+    neutral = export(daemon, session, "neutral")
+    copy = daemon.call("session/import", content=neutral)
+    assert copy["message_count"] == len(json.loads(neutral)["messages"])
+    assert (
+        export(daemon, copy["session_id"], "neutral").partition('"messages"')[2]
+        == neutral.partition('"messages"')[2]
+    )
+    for format in ("openai", "anthropic", "gemini")[len(name) % 3 :][:1]:  # each one for some of them
+        other = daemon.call("session/import", content=export(daemon, session, format))
+        assert (other["format"], problems_of_providers(daemon, other["session_id"])) == (format, {})
+        assert calls(daemon, other["session_id"]) == calls(daemon, session)
+
+
+def calls(daemon: Daemon, session: str) -> list[tuple[str, Any]]:
+    """Name and arguments of every call of the whole history, as OpenAI's shape has them."""
+    messages = json.loads(export(daemon, session, "openai"))["messages"]
+    return [
+        (one["function"]["name"], json.loads(one["function"]["arguments"] or "{}"))
+        for message in messages
+        for one in message.get("tool_calls") or ()
+    ]

@@ -52,12 +52,14 @@ class Catalogue:
         if sum(len(part) for part in asked if part) > LONGEST:
             with self._lock:
                 return self._opened().lookup(model, provider, base_url)
+        # Without the lock: the loop must not wait for a worker that makes an index.
+        known = self._answers.get(asked)
+        if known is not None:
+            return known
         with self._lock:
-            answer = self._answers.pop(asked, None)
-            if answer is None:
-                answer = self._opened().lookup(model, provider, base_url)
-                if len(self._answers) >= REMEMBERED:
-                    del self._answers[next(iter(self._answers))]
+            answer = self._opened().lookup(model, provider, base_url)
+            if len(self._answers) >= REMEMBERED:
+                del self._answers[next(iter(self._answers))]
             self._answers[asked] = answer
             return answer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -146,6 +147,9 @@ class Sessions:
             session = None
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)
+        if want.model is not None:
+            # The registry may have to be read, or an index made: not on the loop. The answer is remembered.
+            await self.world.in_worker(partial(self.world.lookup, want.model, want.base_url))
         if session is None:
             exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
@@ -320,7 +324,10 @@ class Sessions:
             if not is_stored:
                 return
         await self.store.delete(session_id)
-        await self.world.in_worker(lambda: self._trees(session_id).forget())
+        if session is not None and session.snapshots is not None:
+            await session.snapshots.forget(for_good=True)
+        else:
+            await self.world.in_worker(lambda: self._trees(session_id).forget())
 
     # --- listing --------------------------------------------------------------------------------------
 

@@ -49,6 +49,22 @@ def test_claude_codes_chunks_of_one_answer_are_one_message() -> None:
     )
 
 
+def test_an_answer_whose_calls_results_stand_between_its_blocks_is_billed_once() -> None:
+    usage = {"input_tokens": 1, "output_tokens": 2}
+    other = {**USE, "id": "b"}
+    file = read(
+        lines(
+            claude("user", "u1", "go"),
+            claude("assistant", "u2", [USE], message={"id": "m", "usage": usage}),
+            claude("user", "u3", [{"type": "tool_result", "tool_use_id": USE["id"], "content": "x"}]),
+            claude("assistant", "u4", [other], message={"id": "m", "usage": usage}),
+            claude("user", "u5", [{"type": "tool_result", "tool_use_id": "b", "content": "y"}]),
+        )
+    )
+
+    assert [message.usage is not None for message in messages(file)] == [False, True, False, False, False]
+
+
 def test_claude_codes_results_are_tool_messages_and_the_text_beside_them_a_users() -> None:
     content = [
         {

@@ -49,6 +49,7 @@ class _Reading:
         self.session = Collected("claude-code")
         self._seen: set[str] = set()
         self._names: dict[str, str] = {}
+        self._billed: set[str] = set()
         self._answer: _Answer | None = None
 
     def record(self, record: dict[str, Raw]) -> None:
@@ -100,6 +101,11 @@ class _Reading:
         """The answer whose blocks came in so far is whole."""
         answer, self._answer = self._answer, None
         if answer is not None:
+            if answer.answer_id in self._billed:
+                # The results of calls made side by side stand between the blocks of one answer: one report.
+                answer.usage = None
+            elif answer.answer_id is not None and answer.usage is not None:
+                self._billed.add(answer.answer_id)
             self.session.add(
                 "assistant",
                 answer.blocks,

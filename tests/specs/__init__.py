@@ -1,0 +1,1 @@
+"""The five specs, sentence by sentence, over the wire. `docs/specs.md` says which test is whose."""

@@ -16,7 +16,7 @@ from compactd.collector import without_collector
 from compactd.core.asked import CompactRequest, Fixed, Inputs
 from compactd.core.budget import in_estimates
 from compactd.core.case import Case
-from compactd.core.compaction import Answer, Ask, Draft, Failed, NoModel, Shortened, Work
+from compactd.core.compaction import Answer, Ask, Draft, Failed, NoModel, Shortened, Work, read_ahead
 from compactd.core.compaction import compact as flow
 from compactd.core.cost import price
 from compactd.core.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
@@ -37,7 +37,7 @@ from compactd.messages import (
 )
 from compactd.running import Progress, Running
 from compactd.session import Session
-from compactd.summarising import Summariser, answers_of, summariser_of
+from compactd.summarising import Summariser, answers_of, reading_beside, summariser_of
 
 Outcome = Draft | Shortened | NotCompacted
 
@@ -190,6 +190,7 @@ async def _carried_out(
             outcome = msgspec.structs.replace(outcome, result=_priced(session, outcome.result, summariser))
         result = await _committed(session, running, request, outcome, began, leaf)
     except BaseException as error:
+        session.facts = None  # a worker may still be reading into it
         _tell_failure(session, running, error)
         raise
     session.emit(
@@ -259,7 +260,10 @@ async def _asked(
         step = await session.world.in_worker(partial(flowing.step, answers))
         if not isinstance(step, tuple):
             return step
-        answers = await running.unless_stopped(answers_of(summariser, step, session, running.tell_text))
+        asking = answers_of(summariser, step, session, running.tell_text)
+        if isinstance(summariser, Summariser) and not answers:
+            asking = reading_beside(asking, session, lambda: read_ahead(work, made))
+        answers = await running.unless_stopped(asking)
 
 
 def _priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:

@@ -23,10 +23,13 @@ from compactd.core.entries import (
     Appended,
     Compacted,
     Entry,
+    EntryId,
     ModelSet,
     Opened,
+    Queued,
     SettingsSet,
     Snapshot,
+    Unqueued,
     is_summary,
     summary_message,
 )
@@ -186,6 +189,7 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
     whoever wrote the file; snapshots are objects in another folder.
     """
     kept: list[Entry] = []
+    waiting: set[str] = set()
     for entry in entries:
         match entry:
             case Opened():
@@ -197,8 +201,15 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
                 kept.append(_without_model(entry, warnings))
             case Snapshot():
                 continue
+            case Queued():
+                # That the daemon asks this session's model is the client's to say, by a prompt of its own.
+                waiting.add(entry.turn_id)
+            case Unqueued():
+                waiting.discard(entry.turn_id)
             case _:
                 kept.append(entry)
+    if waiting:
+        warnings.append(f"{len(waiting)} prompts that waited for an answer were left out; give them again")
     return kept
 
 
@@ -240,15 +251,19 @@ def _foreign(
             fixed_tokens=(system_tokens(prompt, session.counter), 0),
         ),
     )
-    done, count = 0, 0
+    first_kept, prompts = dict(file.first_kept), len(file.messages) - len(messages)
+    ids: list[EntryId] = []
+    count = 0
     for batch in _batches(lines):
         if is_summary(batch[0][0]):
             count += 1
-            _add(session, _compacted(session, batch[0][0], count))
+            kept = first_kept.get(len(ids) + prompts, -1) - prompts
+            entry = _compacted(session, batch[0][0], count, ids[kept] if 0 <= kept < len(ids) else None)
+            _add(session, entry)
+            ids.append(entry.id)
             batch = batch[1:]
-        _append(session, batch, now)
-        done += len(batch)
-        tell(0.3 + 0.6 * done / max(1, len(lines)), "counting")
+        ids += _append(session, batch, now)
+        tell(0.3 + 0.6 * len(ids) / max(1, len(lines)), "counting")
     if count:
         warnings.append(
             f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: what "
@@ -264,7 +279,7 @@ def _batches(lines: Sequence[Line]) -> list[Sequence[Line]]:
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
-def _append(session: Session, lines: Sequence[Line], now: float) -> None:
+def _append(session: Session, lines: Sequence[Line], now: float) -> tuple[EntryId, ...]:
     reports: list[Report | None] = [
         None if message.usage is None else normalise(message.usage) for message, _ in lines
     ]
@@ -286,6 +301,7 @@ def _append(session: Session, lines: Sequence[Line], now: float) -> None:
             _add(session, msgspec.structs.replace(entry, at=message.created_at or now), message)
         else:
             _add(session, entry)
+    return intake.entry_ids
 
 
 def _add(session: Session, entry: Entry, message: Message | None = None) -> None:
@@ -293,9 +309,11 @@ def _add(session: Session, entry: Entry, message: Message | None = None) -> None
     session.fold.apply(entry, message)
 
 
-def _compacted(session: Session, message: Message, number: int) -> Compacted:
+def _compacted(session: Session, message: Message, number: int, first_kept: EntryId | None) -> Compacted:
     """The compaction that another program's summary tells of."""
     state = session.fold
+    start = state.path.index(first_kept) if first_kept in state.originals else len(state.path)
+    kept = [state.originals[i] for i in state.path[start:] if i in state.originals]
     meta = message.meta
     entry = Compacted(
         id=state.next_id,
@@ -306,21 +324,24 @@ def _compacted(session: Session, message: Message, number: int) -> Compacted:
         summary_tokens=0,
         result=CompactionResult(compacted=True),
         parent=state.leaf,
+        first_kept=kept[0].entry_id if kept else None,
         read_files=meta.read_files if meta is not None else (),
         modified_files=meta.modified_files if meta is not None else (),
     )
     tokens = session.count_message(summary_message(entry))
-    after = sum(state.fixed) + tokens
+    after = sum(state.fixed) + tokens + sum(item.tokens for item in kept)
     result = CompactionResult(
         compacted=True,
         compaction_id=entry.compaction_id,
         strategy="summarize",
         messages_before=len(state.items),
-        messages_after=1,
-        messages_removed=len(state.items),
+        messages_after=1 + len(kept),
+        messages_removed=max(0, len(state.items) - len(kept)),
         tokens_before=state.estimated,
         tokens_after=after,
         tokens_saved=max(0, state.estimated - after),
+        first_kept_entry_id=entry.first_kept,
+        kept_messages=len(kept),
         read_files=entry.read_files,
         modified_files=entry.modified_files,
         created_at=entry.at,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from compactd.collector import without_collector
-from compactd.core.entries import Entry, EntryId, Redacted
+from compactd.core.entries import Appended, Entry, EntryId, Redacted
 from compactd.core.fold import Fold, fold
 from compactd.core.projection import Pending
 from compactd.core.redaction import Codec, redaction
@@ -92,9 +92,15 @@ async def _fold_again(session: Session) -> None:
             state.recount(counter.name, session.count_message)
             return state, Pending(state.path_items())
 
-    session.fold, session.pending = await session.world.in_worker(folded)
+    state, pending = await session.world.in_worker(folded)
+    before, facts = session.fold, session.facts
+    session.fold, session.pending, session.facts = state, pending, None
     for entry in session.entries[len(entries) :]:
         session.fold.apply(entry)
+        if isinstance(entry, Appended):
+            pending.add(state.originals[entry.id].message)
     session.handed_epoch = min(session.handed_epoch, session.fold.epoch)
-    session.facts = None
     session.refresh()
+    await session.world.in_worker(before.release)
+    if facts is not None:
+        await session.world.in_worker(facts.release)

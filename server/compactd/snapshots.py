@@ -94,10 +94,10 @@ class Snapshots:
             reason="contents that are no text, or too large, are left out" if is_short else None,
         )
 
-    async def forget(self) -> None:
-        """Removes every snapshot from the disk."""
+    async def forget(self, *, for_good: bool = False) -> None:
+        """Removes every snapshot from the disk; `for_good` where the session itself goes."""
         self._times_forgotten += 1
-        await asyncio.to_thread(self._trees.forget)
+        await asyncio.to_thread(lambda: self._trees.forget(for_good=for_good))
 
     def _why_none(self, session: Session) -> str:
         if not session.fold.takes_snapshots:

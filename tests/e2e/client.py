@@ -5,6 +5,7 @@ Every message of the daemon is kept with its position, so that a test can say "b
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -91,7 +92,9 @@ class Daemon:
         self.kill()
         for stream in (self.process.stdin, self.process.stdout, self._stderr):
             if stream is not None:
-                stream.close()
+                # What was not sent before it was killed can no longer be.
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
 
     # --- asking -------------------------------------------------------------------------------------
 
@@ -187,6 +190,13 @@ class Daemon:
     def wait(self, is_it: Callable[[Got], bool], what: str, patience_s: float = PATIENCE_S) -> Got:
         """The first message of the daemon of which this is true; waits for it."""
         return self._wait(lambda: next((got for got in self.received if is_it(got)), None), what, patience_s)
+
+    def asked(self, requests: Sequence[object]) -> None:
+        """Comes back when a server has a request of this daemon's."""
+        until = time.monotonic() + PATIENCE_S
+        while not requests and time.monotonic() < until:
+            self.call("daemon/ping")
+        assert requests, "no request"
 
     def events(self, session_id: str | None = None, after: int = -1) -> list[dict[str, Any]]:
         """Events that came so far, in order."""

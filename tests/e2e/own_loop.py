@@ -14,7 +14,7 @@ WIRES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
 
 MODELS = {
     "openai": "openai/gpt-4o",
-    "openai_responses": "openai/gpt-4o",
+    "openai_responses": "openai-responses/gpt-4o",
     "anthropic": "anthropic/claude-sonnet-4-5",
     "gemini": "google/gemini-2.5-flash",
     "ollama": "ollama/llama3.1",

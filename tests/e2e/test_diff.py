@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,74 +13,16 @@ import pytest
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.own_loop import MODELS, Talk, environment
-from e2e.talk import CHARS4, assistant, call, result, turns, user
+from e2e.talk import call, result
+from e2e.work_trees import asked, contents, diff, ended, git, lines_of, made_tree, started
 from providers.loopback import Answer, Call, Loopback
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
-def git(folder: Path, *arguments: str) -> str:
-    """What git says, with no settings of this machine's."""
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_OPTIONAL_LOCKS": "0",
-        **{f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-    }
-    done = subprocess.run(
-        ["git", *arguments], cwd=folder, env=env, check=True, capture_output=True, text=True
-    )
-    return done.stdout
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A work tree with one commit."""
-    root = tmp_path / "tree"
-    (root / "src").mkdir(parents=True)
-    (root / "src" / "a.py").write_text("one\ntwo\nthree\n")
-    (root / "src" / "old.py").write_text("old\n")
-    (root / ".gitignore").write_text("build/\n*.log\n")
-    git(root, "init", "-q")
-    git(root, "add", "-A")
-    git(root, "commit", "-q", "-m", "first")
-    return root
-
-
-def started(daemon: Daemon, folder: Path | None, **more: Any) -> str:
-    params: dict[str, Any] = {"snapshots": True, "compaction": CHARS4, **more}
-    if folder is not None:
-        params["working_dir"] = str(folder)
-    return str(daemon.call("session/start", **params)["session_id"])
-
-
-def asked(daemon: Daemon, session: str) -> str:
-    """A user's message and the begin of its turn; its entry."""
-    (entry_id,) = daemon.call("session/append", session_id=session, messages=[user(5)])["entry_ids"]
-    daemon.call("turn/begin", session_id=session)
-    return str(entry_id)
-
-
-def ended(daemon: Daemon, session: str) -> None:
-    daemon.call("turn/end", session_id=session, messages=[assistant(5)])
-
-
-def diff(daemon: Daemon, session: str, **span: str) -> dict[str, Any]:
-    return dict(daemon.call("session/diff", session_id=session, **span))
-
-
-def lines_of(answer: dict[str, Any]) -> dict[str, tuple[str, int, int]]:
-    return {one["file"]: (one["status"], one["additions"], one["deletions"]) for one in answer["files"]}
-
-
-def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
-    """Every file below a folder: what it holds and when it was written."""
-    return {
-        str(path.relative_to(folder)): (path.read_bytes(), path.stat().st_mtime_ns)
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and not path.is_symlink()
-    }
+    return made_tree(tmp_path)
 
 
 # --- what changed -----------------------------------------------------------------------------------
@@ -133,9 +74,7 @@ def test_a_session_tells_which_files_changed_with_their_lines_before_and_after(
     }
 
 
-def test_from_and_to_name_the_turns_between_which_is_compared(
-    daemon: Daemon, tree: Path
-) -> None:
+def test_from_and_to_name_the_turns_between_which_is_compared(daemon: Daemon, tree: Path) -> None:
     session = started(daemon, tree)
     ids = []
     for name in ("b1", "b2", "b3"):
@@ -383,130 +322,3 @@ def test_our_own_data_folder_in_the_work_tree_is_left_out(spawn: Spawn, tree: Pa
     ended(daemon, session)
 
     assert lines_of(diff(daemon, session)) == {"made.txt": ("added", 1, 0)}
-
-
-# --- where there is nothing to tell -----------------------------------------------------------------
-
-
-def test_where_nothing_can_be_told_the_reason_is(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
-    daemon = spawn()
-    plain, gone = tmp_path / "plain", tmp_path / "gone"
-    plain.mkdir()
-    gone.mkdir()
-    bare = tmp_path / "bare.git"
-    bare.mkdir()
-    git(bare, "init", "-q", "--bare")
-    sessions = {
-        "snapshots": started(daemon, tree, snapshots=False),
-        "no git work tree": started(daemon, plain),
-        "in no git": started(daemon, bare),
-        "not there any more": started(daemon, gone),
-        "no working_dir": started(daemon, None),
-        "memory": started(daemon, tree, persist=False),
-        "not an absolute path": started(daemon, Path("relative")),
-    }
-    gone.rmdir()
-    for session in sessions.values():
-        asked(daemon, session)
-        ended(daemon, session)
-
-    answers = {reason: diff(daemon, session) for reason, session in sessions.items()}
-
-    assert all(answer["files"] == [] for answer in answers.values())
-    assert {reason: reason in answer["reason"] for reason, answer in answers.items()} == dict.fromkeys(
-        answers, True
-    )
-    assert not (daemon.home / "snapshots").exists()
-
-
-def test_without_git_turns_go_on_and_the_reason_is_told(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
-    daemon = spawn(env={"PATH": str(tmp_path / "empty")})
-    session = started(daemon, tree)
-    asked(daemon, session)
-    ended(daemon, session)
-
-    answer = diff(daemon, session)
-
-    assert answer["files"] == []
-    assert "git is not installed" in answer["reason"]
-
-
-def test_a_work_tree_that_was_deleted_ends_no_turn(daemon: Daemon, tree: Path) -> None:
-    session = started(daemon, tree)
-    asked(daemon, session)
-    ended(daemon, session)
-    shutil.rmtree(tree)
-
-    asked(daemon, session)
-    ended(daemon, session)
-
-    answer = diff(daemon, session)
-    assert (answer["files"], answer["reason"]) == ([], "the session's working_dir is not there any more")
-
-
-def test_a_git_that_hangs_holds_up_no_other_session(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
-    gate, bin_ = tmp_path / "gate", tmp_path / "bin"
-    os.mkfifo(gate)
-    bin_.mkdir()
-    (bin_ / "git").write_text(f'#!/bin/sh\nread line < {gate}\nexec {shutil.which("git")} "$@"\n')
-    (bin_ / "git").chmod(0o755)
-    daemon = spawn(env={"PATH": f"{bin_}:{os.environ['PATH']}"})
-    session = started(daemon, tree)
-    daemon.call("session/append", session_id=session, messages=[user(5)])
-
-    waiting = daemon.ask("turn/begin", session_id=session)
-    other = daemon.call("session/start")["session_id"]
-    daemon.call("session/append", session_id=other, messages=turns(1, 5))
-    daemon.call("turn/begin", session_id=other)
-    state = daemon.call("agent/state", session_id=session)
-
-    assert not daemon.answered_so_far(waiting)
-    assert state["message_count"] == 1
-    with gate.open("w") as opened:
-        opened.write("go\n")
-    daemon.kill()
-
-
-# --- what is kept -----------------------------------------------------------------------------------
-
-
-def test_a_deleted_session_leaves_no_snapshots(daemon: Daemon, tree: Path) -> None:
-    session = started(daemon, tree)
-    asked(daemon, session)
-    (tree / "secret.txt").write_text("x\n")
-    ended(daemon, session)
-    kept = list((daemon.home / "snapshots").iterdir())
-
-    daemon.call("session/delete", session_id=session)
-
-    assert kept
-    assert not any(folder.exists() for folder in kept if session in folder.name)
-
-
-def test_a_redaction_takes_the_snapshots_before_it_away(daemon: Daemon, tree: Path) -> None:
-    session = started(daemon, tree)
-    first = asked(daemon, session)
-    (tree / "key.txt").write_text("the key\n")
-    ended(daemon, session)
-    folder = next(one for one in (daemon.home / "snapshots").iterdir() if session in one.name)
-
-    daemon.call("session/redact", session_id=session, entry_ids=[first])
-
-    gone = diff(daemon, session)
-    assert (folder.exists(), gone["files"]) == (False, [])
-    assert "session/redact" in gone["reason"]
-    asked(daemon, session)
-    (tree / "later.txt").write_text("x\n")
-    ended(daemon, session)
-    assert lines_of(diff(daemon, session)) == {"later.txt": ("added", 1, 0)}
-
-
-def test_snapshots_are_for_the_user_alone(daemon: Daemon, tree: Path) -> None:
-    session = started(daemon, tree)
-    asked(daemon, session)
-    ended(daemon, session)
-
-    folder = daemon.home / "snapshots"
-
-    assert oct(folder.stat().st_mode & 0o777) == "0o700"
-    assert {oct(one.stat().st_mode & 0o777) for one in folder.iterdir()} == {"0o700"}

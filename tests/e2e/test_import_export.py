@@ -3,74 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import zlib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.carried import READABLE, export, rich, seen
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.sessions import session_files
-from e2e.talk import CHARS4, assistant, call, result, said, turns, user
-from e2e.test_while_compacting import long_talk
+from e2e.talk import CHARS4, assistant, result, said, turns, user
 from e2e.views import problems_of_providers
 
 SESSIONS = session_files()
-FORMATS = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
-READABLE = ("neutral", "openai", "anthropic", "gemini")
-TOOLS = [{"name": "read", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}]
-
-
-def seen(daemon: Daemon, session: str) -> dict[str, Any]:
-    """What a client sees of a session, but its id, its events' numbers and its settings' sources."""
-    state = daemon.call("agent/state", session_id=session)
-    return {
-        "contexts": [daemon.call("session/context", session_id=session, format=name) for name in FORMATS],
-        "history": daemon.call("session/history", session_id=session),
-        "compactions": state["compaction"]["history"],
-        "usage": state["token_usage"],
-        "model": state["model"],
-        "pinned": daemon.call("session/pin", session_id=session, entry_ids=[])["pinned_entry_ids"],
-    }
-
-
-def export(daemon: Daemon, session: str, format: str = "compactd") -> str:
-    return str(daemon.call("session/export", session_id=session, format=format)["content"])
-
-
-def rich(daemon: Daemon, **more: Any) -> str:
-    """A session in which much has happened."""
-    params = {
-        "model": "anthropic/claude-sonnet-4-5",
-        "system_prompt": "You help.",
-        "tools": TOOLS,
-        "title": "A title",
-        "compaction": {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10, **CHARS4},
-        **more,
-    }
-    session = str(daemon.call("session/start", **params)["session_id"])
-    odd = {"role": "user", "content": "Ünï \u2028 \U0001f600\nlines", "id": "m1", "meta": {"mine": [1.50]}}
-    work = [
-        call("t1", "read", path="a.py"),
-        result("t1", 900),
-        call("t1", "read", path="b.py"),
-        result("t1", 90),
-    ]
-    usage = {"input_tokens": 1500, "output_tokens": 20}
-    daemon.call("session/append", session_id=session, messages=[odd, *work, *turns(6, 200)])
-    daemon.call("session/pin", session_id=session, entry_ids=["e7"])
-    daemon.call("session/compact", session_id=session, keep_recent=900)
-    daemon.call("turn/end", session_id=session, messages=[assistant(20)], usage=usage)
-    daemon.call("session/compact", session_id=session, keep_recent=300)
-    daemon.call("session/undo", session_id=session)
-    daemon.call("session/branch", session_id=session, entry_id="e16")
-    daemon.call("session/append", session_id=session, messages=[user(30), assistant(10, "t9")])
-    return session
-
-
 # --- our own format ---------------------------------------------------------------------------------
 
 
@@ -305,125 +251,33 @@ def test_a_summary_of_another_program_is_a_compaction_here(
     assert [said(one) for one in back] == ["Fix the loader", "Done.", "Now test it"]
 
 
-# --- what is refused --------------------------------------------------------------------------------
+@pytest.mark.parametrize("named", [{"firstKeptEntryIndex": 3}, {"firstKeptEntryId": "p3"}])
+def test_what_pi_kept_before_its_summary_stays_in_the_context(daemon: Daemon, named: dict[str, Any]) -> None:
+    def said_by(entry_id: str, role: str, text: str) -> dict[str, Any]:
+        content = [{"type": "text", "text": text}]
+        return {"type": "message", "id": entry_id, "message": {"role": role, "content": content}}
 
-
-def test_a_format_that_is_not_known_is_1010_with_the_list_of_those_that_are(daemon: Daemon) -> None:
-    session = rich(daemon)
-
-    errors = [
-        daemon.refusal("session/import", content="hello there"),
-        daemon.refusal("session/import", content="[]", format="word-perfect"),
-        daemon.refusal("session/export", session_id=session, format="claude_code"),
-        daemon.refusal("session/export", session_id=session, format="pi"),
+    lines = [
+        {"type": "session", "id": "pi1", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"},
+        said_by("p1", "user", "first"),
+        said_by("p2", "assistant", "one"),
+        said_by("p3", "user", "second"),
+        said_by("p4", "assistant", "two"),
+        {"type": "compaction", "id": "p5", "summary": "They said first.", **named},
+        said_by("p6", "user", "third"),
     ]
 
-    assert [error.code for error in errors] == [1010] * 4
-    assert "claude-code" in errors[0].data["supported"]
-    assert errors[2].data["supported"] == ["compactd", *FORMATS]
+    answer = daemon.call("session/import", content="\n".join(map(json.dumps, lines)))
 
-
-def test_a_path_that_is_no_file_is_refused_with_what_it_is(daemon: Daemon, tmp_path: Path) -> None:
-    pipe, huge, empty, secret = (tmp_path / name for name in ("pipe", "huge", "empty", "secret"))
-    os.mkfifo(pipe)
-    with huge.open("wb") as file:
-        file.truncate(256 * 1024 * 1024 + 1)
-    empty.write_text(" \n")
-    sessions = daemon.call("session/list")
-
-    errors = [
-        daemon.refusal("session/import", path="relative.jsonl"),
-        daemon.refusal("session/import", path=str(tmp_path / "missing")),
-        daemon.refusal("session/import", path=str(tmp_path)),
-        daemon.refusal("session/import", path=str(pipe)),
-        daemon.refusal("session/import", path=str(huge)),
-        daemon.refusal("session/import", path=str(empty)),
-        daemon.refusal("session/import", path="/dev/zero"),
-        daemon.refusal("session/import", path=str(secret) + "\0"),
-        daemon.refusal("session/import", path=str(empty), content="[]"),
-        daemon.refusal("session/import"),
-    ]
-
-    assert [error.code for error in errors] == [-32602] * 4 + [1009] + [-32602] * 5
-    assert all(error.data["path"] in ("$.path", "$.content") for error in errors if error.code == -32602)
-    assert daemon.call("session/list") == sessions
-
-
-def test_an_export_to_a_path_is_for_the_user_alone_and_never_over_a_file(
-    daemon: Daemon, tmp_path: Path
-) -> None:
-    session = rich(daemon)
-    path = tmp_path / "out.jsonl"
-
-    done = daemon.call("session/export", session_id=session, format="compactd", path=str(path))
-    errors = [
-        daemon.refusal("session/export", session_id=session, format="neutral", path=str(path)),
-        daemon.refusal("session/export", session_id=session, format="neutral", path=str(tmp_path)),
-        daemon.refusal("session/export", session_id=session, format="neutral", path="out.json"),
-        daemon.refusal(
-            "session/export", session_id=session, format="neutral", path=str(tmp_path / "no" / "x")
-        ),
-    ]
-
-    assert done == {"format": "compactd", "warnings": [], "path": str(path)}
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert path.read_text("utf-8") == export(daemon, session)
-    assert [(error.code, error.data["path"]) for error in errors] == [(-32602, "$.path")] * 4
-    assert daemon.call("session/import", path=str(path))["format"] == "compactd"
-
-
-def test_whoever_reads_along_may_export(spawn: Spawn) -> None:
-    owner, reader = spawn(), spawn()
-    session = rich(owner, session_id="s")
-    reader.call("session/start", session_id=session)
-
-    texts = [
-        export(daemon, session, format) for daemon in (owner, reader) for format in ("compactd", "openai")
-    ]
-
-    assert texts[:2] == texts[2:]
-
-
-def test_a_session_in_memory_alone_can_be_exported_and_comes_in_as_one_on_the_disk(daemon: Daemon) -> None:
-    session = rich(daemon, persist=False)
-
-    answer = daemon.call("session/import", content=export(daemon, session))
-
-    assert seen(daemon, answer["session_id"]) == seen(daemon, session)
-
-
-def test_other_sessions_are_answered_while_a_large_file_comes_in_and_the_client_is_told_how_far_it_is(
-    spawn: Spawn, tmp_path: Path
-) -> None:
-    daemon = spawn()
-    path = tmp_path / "large.json"
-    path.write_text(json.dumps([message for batch in long_talk(120) for message in batch]))
-    daemon.call("session/start", session_id="short")
-
-    asked = daemon.ask("session/import", path=str(path), workDoneToken="tok")
-    short = daemon.answer(daemon.ask("session/append", session_id="short", messages=turns(1, 5)))
-    answer = daemon.answer(asked)
-
-    assert answer.value["result"]["message_count"] == 480
-    assert short.at < answer.at
-    told = [g.value["params"]["value"] for g in daemon.received if g.value.get("method") == "$/progress"]
-    assert [told[0]["kind"], told[-1]["kind"]] == ["begin", "end"]
-    shares = [value["percentage"] for value in told if value["kind"] == "report"]
-    assert shares == sorted(shares)
-    assert shares[-1] == 90
-
-
-def test_an_import_that_is_cancelled_leaves_no_session(spawn: Spawn, tmp_path: Path) -> None:
-    daemon = spawn()
-    path = tmp_path / "large.json"
-    path.write_text(json.dumps([message for batch in long_talk(120) for message in batch]))
-
-    asked = daemon.ask("session/import", path=str(path))
-    daemon.notify("$/cancelRequest", id=asked)
-
-    assert daemon.refused(asked).code == -32800
-    daemon.call("session/import", content=[{"role": "user", "content": "x"}])
-    assert len(daemon.call("session/list")["sessions"]) == 1
+    session = answer["session_id"]
+    context = daemon.call("session/context", session_id=session)
+    assert answer["format"] == "pi"
+    assert [said(one) for one in context["messages"]] == ["They said first.", "second", "two", "third"]
+    done = daemon.call("agent/state", session_id=session)["compaction"]["history"][0]
+    assert (done["messages_before"], done["messages_after"], done["kept_messages"]) == (4, 3, 2)
+    daemon.call("session/close", session_id=session)
+    daemon.call("session/start", session_id=session)
+    assert daemon.call("session/context", session_id=session) == context
 
 
 # --- real sessions ----------------------------------------------------------------------------------

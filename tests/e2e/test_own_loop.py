@@ -285,7 +285,7 @@ def test_an_abort_is_answered_at_once_and_frees_the_connection(
     one = talk()
     turn = one.prompt("Hello")
     one.daemon.event("message_start", one.id)
-    one.daemon.wait(lambda _: bool(server.requests), "request")
+    one.daemon.asked(server.requests)
 
     assert one.daemon.call("agent/abort", session_id=one.id) == {"aborted": True}
     assert one.end(turn)["stop_reason"] == "aborted"
@@ -353,3 +353,23 @@ def test_a_full_window_that_nobody_complained_of_is_compacted_before_the_next_re
     assert server.requests[1].tokens < server.requests[0].tokens
     (done,) = [e for e in one.daemon.events(one.id) if e["type"] == "compaction_end"]
     assert done["result"]["trigger"] == "silent_overflow"
+
+
+def test_an_imported_session_does_not_ask_a_model_because_another_one_did(
+    talk: Open, server: Loopback
+) -> None:
+    server.play(Stall("Hm"))
+    one = talk()
+    one.daemon.call("session/append", session_id=one.id, messages=turns(10, 500))
+    one.prompt("one")
+    one.daemon.event("message_delta", one.id)
+    one.daemon.call("agent/prompt", session_id=one.id, text="two")
+    content = one.daemon.call("session/export", session_id=one.id, format="compactd")["content"]
+
+    made = one.daemon.call("session/import", content=content)
+    done = one.daemon.call("session/compact", session_id=made["session_id"], keep_recent=1000)
+
+    assert any("waited" in warning for warning in made["warnings"])
+    assert one.daemon.call("agent/state", session_id=made["session_id"])["queued"] == 0
+    assert done["strategy"] == "extract"
+    assert len(server.requests) == 1

@@ -201,7 +201,7 @@ def test_a_cancelled_compaction_frees_the_connection_and_changes_nothing(
     before = daemon.call("session/context", session_id=name)
     asked = daemon.ask("session/compact", session_id=name, keep_recent=2000)
     daemon.event("compaction_progress", name)
-    daemon.wait(lambda _: bool(server.requests), "request")
+    daemon.asked(server.requests)
 
     daemon.notify("$/cancelRequest", id=asked)
 
@@ -217,7 +217,7 @@ def test_while_a_summary_streams_the_session_and_others_are_answered(spawn: Spaw
     name, other = filled(daemon), filled(daemon)
     asked = daemon.ask("session/compact", session_id=name, keep_recent=2000)
     daemon.event("compaction_start", name)
-    daemon.wait(lambda _: bool(server.requests), "request")
+    daemon.asked(server.requests)
 
     assert daemon.call("agent/state", session_id=name)["status"] == "compacting"
     assert daemon.call("session/append", session_id=name, messages=[user(5)])["entry_ids"]
@@ -241,3 +241,38 @@ def test_a_conversation_larger_than_the_summarisers_window_is_folded_in_chunks(
     assert done["strategy"] == "summarize"
     assert len(server.requests) > 2
     assert all(request.tokens <= 8192 for request in server.requests)
+
+
+def test_while_summaries_of_two_sessions_stream_everything_else_is_answered_and_kept(
+    spawn: Spawn, server: Loopback
+) -> None:
+    server.play(Stall(SUMMARY[:100]), Stall(SUMMARY[:100]))
+    daemon = spawn(env=environment("anthropic", server.base_url))
+    names = [filled(daemon), filled(daemon)]
+    other = str(daemon.call("session/start", compaction=CHARS4)["session_id"])
+    asked = [daemon.ask("session/compact", session_id=name, keep_recent=2000) for name in names]
+    for name in names:
+        daemon.wait(
+            lambda got, name=name: (  # type: ignore[misc]
+                got.value.get("params", {}).get("session_id") == name and "delta" in got.value["params"]
+            ),
+            "a word of the summary",
+        )
+
+    for name in names:
+        assert daemon.call("agent/state", session_id=name)["status"] == "compacting"
+        assert daemon.call("session/append", session_id=name, messages=turns(2, 20))["entry_ids"]
+        assert daemon.call("session/search", session_id=name, query="looked")["hits"]
+        assert daemon.refusal("session/compact", session_id=name).code == 1002
+    assert daemon.call("session/append", session_id=other, messages=[user(5)])["entry_ids"] == ["e1"]
+    assert daemon.call("turn/begin", session_id=other)["compaction"] is None
+    assert not any(daemon.answered_so_far(one) for one in asked)
+
+    daemon.notify("$/cancelRequest", id=asked[0])
+    assert daemon.refused(asked[0]).code == -32800
+    server.play(Answer(text=SUMMARY))
+    done = daemon.call("session/compact", session_id=names[0], keep_recent=2000)
+    assert (done["compacted"], done["strategy"]) == (True, "summarize")
+    assert len(daemon.call("session/history", session_id=names[0])["entries"]) >= 41 + 4
+    daemon.call("session/close", session_id=names[1])
+    assert daemon.refused(asked[1]).code == -32800

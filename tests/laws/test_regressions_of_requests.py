@@ -67,6 +67,22 @@ def test_an_overflow_that_nothing_cures_ends(
     assert state(one.daemon, one.id)["status"] == "idle"
 
 
+def test_a_conversation_that_could_still_shrink_is_not_tried_without_end(
+    talk: Open, server: Loopback
+) -> None:
+    """R5: where the provider names no figures, each attempt could send a little less for a long time."""
+    body = '{"error":{"message":"Your input exceeds the context window of this model."}}'
+    server.play(*[Fail(status=400, body=body)] * 40)
+    one = talk(*turns(60, 1000))
+
+    end = one.ask("And now?")
+
+    assert (end["type"], end["code"]) == ("error", 1008)
+    sizes = [request.tokens for request in server.requests]
+    assert len(sizes) == 4
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
 # --- R13, R14 ---------------------------------------------------------------------------------------
 
 

@@ -181,8 +181,8 @@ def test_what_the_user_said_is_a_constraint_though_the_summariser_is_told_the_sa
 
     second = compact(daemon, session, keep_recent=600)
 
-    assert own in first["summary"]
-    assert own in second["summary"]
+    assert f"## Constraints & Preferences\n- {own}\n- Never change" in first["summary"]
+    assert f"## Constraints & Preferences\n- {own}\n- Never change" in second["summary"]
 
 
 def test_the_extracted_constraints_are_the_users_alone(daemon: Daemon) -> None:

@@ -28,6 +28,9 @@ LEAST_OUTPUT = 256
 LEAST_PART = 256
 """Tokens of transcript in one question, below which folding it in parts makes no sense."""
 
+LABEL_TOKENS = 16
+"""Most that a paragraph of the transcript takes beside its message: who speaks, what was cut."""
+
 OUTPUT_DIVISOR = 4
 """Of the summariser's window, most that it may write: the rest is for what it reads."""
 
@@ -193,6 +196,9 @@ def _parts(
     room = window - headroom(window) - output - sum(count(text) for text in around)
     # From the second part on, the summary so far goes with the transcript: it is at most the output.
     room -= max(output, count(previous or ""))
+    if sum(item.tokens for item in items) + LABEL_TOKENS * len(said) <= room:
+        # What a message took is known already: counting the transcript anew takes longer than sending it.
+        return (said,)
     return chunks(said, room, inputs.counter) if room >= LEAST_PART else ()
 
 

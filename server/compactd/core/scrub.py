@@ -76,6 +76,8 @@ def scrubber(
     lines = {said for text in copied for line in text.split("\n") if len(said := _said(line)) >= WORD_CHARS}
     lines = {line for line in lines if line in whole}
     for text in others:
+        if not (words or cut or lines):
+            break
         there = set(words_of(text))
         words -= there
         cut -= there

@@ -30,12 +30,26 @@ _USAGE = (
 def read(data: bytes) -> SessionFile:
     """The session in `data`. An entry that cannot be read is left out with a warning. Cost: O(bytes)."""
     session = Collected("pi")
+    starts: dict[str | int | None, int] = {}
     for number, record in _path(list(records(data, session.warn))):
+        starts[number] = starts[text_field(record, "id")] = len(session.messages)
+        kept = _first_kept(record, starts)
+        if kept is not None:
+            session.first_kept[len(session.messages)] = kept
         try:
             _entry(session, record)
         except CompactdError as error:
             session.warn(f"line {number} was left out: {error.message}")
     return session.finished()
+
+
+def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:
+    """The place of the first message that a compaction kept: named by its id, before 2026 by its line."""
+    index = bytes(record.get("firstKeptEntryIndex", NULL))
+    if index.isdigit():
+        return starts.get(int(index) + 1)
+    kept = text_field(record, "firstKeptEntryId")
+    return None if kept is None else starts.get(kept)
 
 
 def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:

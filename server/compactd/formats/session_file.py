@@ -28,6 +28,8 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     working_dir: str | None = None
     system_prompt: str | None = None
     compactions: int = 0
+    first_kept: tuple[tuple[int, int], ...] = ()
+    """(place of a summary in `messages`, place of the first message before it that stayed in the context)."""
     warnings: tuple[str, ...] = ()
     """What could not be read, in sentences."""
 
@@ -45,6 +47,7 @@ class Collected:
         self.working_dir: str | None = None
         self.system_prompt: str | None = None
         self.compactions = 0
+        self.first_kept: dict[int, int] = {}
 
     def warn(self, text: str) -> None:
         """Notes something that could not be read."""
@@ -90,6 +93,7 @@ class Collected:
             working_dir=self.working_dir,
             system_prompt=self.system_prompt,
             compactions=self.compactions,
+            first_kept=tuple(self.first_kept.items()),
             warnings=tuple(self.warnings),
         )
 

@@ -29,6 +29,7 @@ class GitTrees:
         """The environment's `PATH`, to find git by."""
         self._deadline_s = deadline_s
         self._busy = threading.Lock()
+        self._is_over = False
 
     def snapshot(self, working_dir: str) -> str:
         """The name of a tree with the files as they are now, ignored and large ones left out.
@@ -36,6 +37,8 @@ class GitTrees:
         The first one reads every file that git tracks; later ones those that changed. Raises `NoTree`.
         """
         with self._busy:
+            if self._is_over:
+                raise NoTree("the session was deleted")
             tree = work_tree_of(working_dir)
             git = self._git(tree)
             is_new = self._prepare(tree)
@@ -58,8 +61,9 @@ class GitTrees:
             raise NoTree("the session's snapshots are not there any more")
         return difference(self._git(tree), before, after)
 
-    def forget(self) -> None:
-        """Removes all of it."""
+    def forget(self, *, for_good: bool = False) -> None:
+        """Removes all of it; `for_good`: and takes no further snapshot, be it asked for already."""
+        self._is_over = self._is_over or for_good
         with self._busy:
             shutil.rmtree(self._folder, ignore_errors=True)
 

@@ -1,0 +1,51 @@
+"""Sessions with a secret in them, and where it could still be found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from e2e.client import Daemon
+from e2e.talk import CHARS4, Message
+
+MARK = "[redacted]"
+SECRET = "sk-live-Zq8vXw3Trn0"
+PASTED = {"role": "user", "content": f"Always log in with {SECRET} as `root`, pin 1234 5678."}
+
+
+def started(daemon: Daemon, messages: list[Message], **params: Any) -> str:
+    given = {"compaction": {"context_window": 100_000, **CHARS4}, **params}
+    session = str(daemon.call("session/start", **given)["session_id"])
+    daemon.call("session/append", session_id=session, messages=messages)
+    return session
+
+
+def on_disk(home: Path, text: str) -> list[str]:
+    """Names of the files of the data folder that hold these bytes."""
+    files = [path for path in home.rglob("*") if path.is_file()]
+    assert files
+    return [path.name for path in files if text.encode() in path.read_bytes()]
+
+
+def everything(daemon: Daemon, session: str) -> str:
+    """What every method that reads says of a session."""
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("session/context", {}),
+        ("session/context", {"format": "openai"}),
+        ("session/context", {"format": "anthropic"}),
+        ("session/context", {"format": "gemini"}),
+        ("session/history", {}),
+        ("session/search", {"query": "a"}),
+        ("session/export", {"format": "compactd"}),
+        ("session/export", {"format": "neutral"}),
+        ("agent/state", {}),
+        ("session/configure", {}),
+    ]
+    answers = [daemon.call(method, session_id=session, **params) for method, params in asked]
+    return json.dumps([*answers, daemon.call("session/list")], ensure_ascii=False)
+
+
+def journal_lines(daemon: Daemon, session: str) -> list[str]:
+    exported = daemon.call("session/export", session_id=session, format="compactd")
+    return str(exported["content"]).splitlines()

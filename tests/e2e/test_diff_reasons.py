@@ -1,0 +1,148 @@
+"""`session/diff`: where nothing can be told, and what is kept of a session's snapshots."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from e2e.client import Daemon
+from e2e.conftest import Spawn
+from e2e.talk import turns, user
+from e2e.work_trees import asked, diff, ended, git, lines_of, made_tree, started
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    return made_tree(tmp_path)
+
+
+# --- where there is nothing to tell -----------------------------------------------------------------
+
+
+def test_where_nothing_can_be_told_the_reason_is(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
+    daemon = spawn()
+    plain, gone = tmp_path / "plain", tmp_path / "gone"
+    plain.mkdir()
+    gone.mkdir()
+    bare = tmp_path / "bare.git"
+    bare.mkdir()
+    git(bare, "init", "-q", "--bare")
+    sessions = {
+        "snapshots": started(daemon, tree, snapshots=False),
+        "no git work tree": started(daemon, plain),
+        "in no git": started(daemon, bare),
+        "not there any more": started(daemon, gone),
+        "no working_dir": started(daemon, None),
+        "memory": started(daemon, tree, persist=False),
+        "not an absolute path": started(daemon, Path("relative")),
+    }
+    gone.rmdir()
+    for session in sessions.values():
+        asked(daemon, session)
+        ended(daemon, session)
+
+    answers = {reason: diff(daemon, session) for reason, session in sessions.items()}
+
+    assert all(answer["files"] == [] for answer in answers.values())
+    assert {reason: reason in answer["reason"] for reason, answer in answers.items()} == dict.fromkeys(
+        answers, True
+    )
+    assert not (daemon.home / "snapshots").exists()
+
+
+def test_without_git_turns_go_on_and_the_reason_is_told(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
+    daemon = spawn(env={"PATH": str(tmp_path / "empty")})
+    session = started(daemon, tree)
+    asked(daemon, session)
+    ended(daemon, session)
+
+    answer = diff(daemon, session)
+
+    assert answer["files"] == []
+    assert "git is not installed" in answer["reason"]
+
+
+def test_a_work_tree_that_was_deleted_ends_no_turn(daemon: Daemon, tree: Path) -> None:
+    session = started(daemon, tree)
+    asked(daemon, session)
+    ended(daemon, session)
+    shutil.rmtree(tree)
+
+    asked(daemon, session)
+    ended(daemon, session)
+
+    answer = diff(daemon, session)
+    assert (answer["files"], answer["reason"]) == ([], "the session's working_dir is not there any more")
+
+
+def test_a_git_that_hangs_holds_up_no_other_session(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
+    gate, bin_ = tmp_path / "gate", tmp_path / "bin"
+    os.mkfifo(gate)
+    bin_.mkdir()
+    (bin_ / "git").write_text(f'#!/bin/sh\nread line < {gate}\nexec {shutil.which("git")} "$@"\n')
+    (bin_ / "git").chmod(0o755)
+    daemon = spawn(env={"PATH": f"{bin_}:{os.environ['PATH']}"})
+    session = started(daemon, tree)
+    daemon.call("session/append", session_id=session, messages=[user(5)])
+
+    waiting = daemon.ask("turn/begin", session_id=session)
+    other = daemon.call("session/start")["session_id"]
+    daemon.call("session/append", session_id=other, messages=turns(1, 5))
+    daemon.call("turn/begin", session_id=other)
+    state = daemon.call("agent/state", session_id=session)
+
+    assert not daemon.answered_so_far(waiting)
+    assert state["message_count"] == 1
+    with gate.open("w") as opened:
+        opened.write("go\n")
+    daemon.kill()
+
+
+# --- what is kept -----------------------------------------------------------------------------------
+
+
+def test_a_deleted_session_leaves_no_snapshots(daemon: Daemon, tree: Path) -> None:
+    session = started(daemon, tree)
+    asked(daemon, session)
+    (tree / "secret.txt").write_text("x\n")
+    ended(daemon, session)
+    kept = list((daemon.home / "snapshots").iterdir())
+
+    daemon.call("session/delete", session_id=session)
+
+    assert kept
+    assert not any(folder.exists() for folder in kept if session in folder.name)
+
+
+def test_a_redaction_takes_the_snapshots_before_it_away(daemon: Daemon, tree: Path) -> None:
+    session = started(daemon, tree)
+    first = asked(daemon, session)
+    (tree / "key.txt").write_text("the key\n")
+    ended(daemon, session)
+    folder = next(one for one in (daemon.home / "snapshots").iterdir() if session in one.name)
+
+    daemon.call("session/redact", session_id=session, entry_ids=[first])
+
+    gone = diff(daemon, session)
+    assert (folder.exists(), gone["files"]) == (False, [])
+    assert "session/redact" in gone["reason"]
+    asked(daemon, session)
+    (tree / "later.txt").write_text("x\n")
+    ended(daemon, session)
+    assert lines_of(diff(daemon, session)) == {"later.txt": ("added", 1, 0)}
+
+
+def test_snapshots_are_for_the_user_alone(daemon: Daemon, tree: Path) -> None:
+    session = started(daemon, tree)
+    asked(daemon, session)
+    ended(daemon, session)
+
+    folder = daemon.home / "snapshots"
+
+    assert oct(folder.stat().st_mode & 0o777) == "0o700"
+    assert {oct(one.stat().st_mode & 0o777) for one in folder.iterdir()} == {"0o700"}

@@ -1,6 +1,6 @@
 """Measures, prints one table, and writes the figures as JSON where asked.
 
-python -m benchmarks [--json FILE] [start wire append open compact]
+python -m benchmarks [--json FILE] [start wire append open compact stream]
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from time import perf_counter
 
 import msgspec
 
-from benchmarks import compacting, opening, sessions, transport
+from benchmarks import compacting, opening, sessions, streaming, transport
 from benchmarks.figures import Row, as_json, machine, show
 from benchmarks.peers import environment
 
-PARTS = ("start", "wire", "append", "open", "compact")
+PARTS = ("start", "wire", "append", "open", "compact", "stream")
 
 STORED_TOKENS = 1_100_000
 
@@ -31,7 +31,7 @@ HOW = (
 )
 
 
-def measured(parts: Sequence[str], folder: Path) -> tuple[list[Row], list[str]]:
+def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row], list[str]]:
     """The rows of these parts, and what else there is to say."""
     env = environment(folder, folder / "home")
     rows: list[Row] = []
@@ -52,6 +52,8 @@ def measured(parts: Sequence[str], folder: Path) -> tuple[list[Row], list[str]]:
         more, told = compacting.compactions(env, folder)
         rows += more
         notes += told
+    if "stream" in parts:
+        rows += streaming.streams(env, prompts)
     return rows, notes
 
 
@@ -62,6 +64,13 @@ def main() -> int:
         "parts", nargs="*", metavar="PART", help=f"one or more of {', '.join(PARTS)}; default: all"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    parser.add_argument(
+        "--prompts",
+        type=int,
+        default=streaming.PROMPTS,
+        metavar="N",
+        help="over how many prompts the growth of memory is looked at",
+    )
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}")
@@ -69,7 +78,7 @@ def main() -> int:
     began = perf_counter()
     gc.disable()
     with tempfile.TemporaryDirectory(prefix="compactd-benchmarks-") as folder:
-        rows, notes = measured(options.parts or PARTS, Path(folder))
+        rows, notes = measured(options.parts or PARTS, Path(folder), options.prompts)
     notes.append(f"measured in {perf_counter() - began:.0f} s")
     if options.json is not None:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(as_json(rows, notes, on))) + b"\n")

@@ -94,7 +94,7 @@ def round_trips(env: Mapping[str, str]) -> list[Row]:
         peers = {"compactd": ours, "bare": bare, "pygls": pygls}
         for peer in peers.values():
             peer.ping()
-        idle = {name: _memory_mb(peer) for name, peer in peers.items()}
+        idle = {name: memory_mb(peer) for name, peer in peers.items()}
         times: dict[str, list[float]] = {name: [] for name in peers}
         for number in range(ROUNDS + 1):
             for name, peer in peers.items():
@@ -166,7 +166,7 @@ def _flood(peer: Peer, count: int) -> float:
     return took
 
 
-def _memory_mb(peer: Peer) -> float:
+def memory_mb(peer: Peer) -> float:
     """Resident memory. A page that several processes share counts in each."""
     told = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(peer.process.pid)], capture_output=True, text=True, check=True

@@ -238,7 +238,7 @@ async def _last_resort(session: Session, error: CannotFit, sent: int) -> Compact
 
 
 async def _floor(session: Session) -> Floor | None:
-    from compactd.compacting import floor_of
+    from compactd.dry_run import floor_of
 
     return await floor_of(session)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from contextlib import aclosing
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import aclosing, suppress
+from typing import TypeVar
 
 from msgspec import Struct
 
+from compactd.collector import without_collector
 from compactd.core.answers import Answer, Failed, NoModel, Reply
 from compactd.core.asked import CompactRequest
 from compactd.core.asks import Ask
@@ -18,6 +20,11 @@ from compactd.formats.base import render
 from compactd.messages import Message, Retry, Text
 from compactd.providers.base import Finished, ModelRequest, Provider, Retrying, TextDelta
 from compactd.session import Session
+
+T = TypeVar("T")
+
+READ_AHEAD_S = 0.05
+"""Until the summariser's request has left: what is read beside it must not hold it up."""
 
 Tell = Callable[[str], None]
 """Takes each piece of text as it arrives."""
@@ -78,6 +85,31 @@ async def answers_of(
             *(_answer(summariser, ask, session, tell if at == 0 else None) for at, ask in enumerate(asks))
         )
     )
+
+
+async def reading_beside(
+    asking: Coroutine[object, object, T], session: Session, read: Callable[[], None]
+) -> T:
+    """What `asking` gives. Meanwhile a worker does `read`, which is over when this returns; where this raises
+    it may still be at it."""
+    reading = asyncio.ensure_future(_read_soon(session, read))
+    try:
+        answers = await asking
+    except BaseException:
+        reading.cancel()
+        raise
+    await reading
+    return answers
+
+
+async def _read_soon(session: Session, read: Callable[[], None]) -> None:
+    def in_worker() -> None:
+        # What goes wrong here goes wrong again, and is told, when the summary is checked.
+        with suppress(Exception), without_collector():
+            read()
+
+    await asyncio.sleep(READ_AHEAD_S)
+    await session.world.in_worker(in_worker)
 
 
 async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:

@@ -276,3 +276,20 @@ def test_while_summaries_of_two_sessions_stream_everything_else_is_answered_and_
     assert len(daemon.call("session/history", session_id=names[0])["entries"]) >= 41 + 4
     daemon.call("session/close", session_id=names[1])
     assert daemon.refused(asked[1]).code == -32800
+
+
+def test_a_dry_run_tells_what_asking_would_take_and_asks_nobody(spawn: Spawn, server: Loopback) -> None:
+    daemon = spawn(env=environment("anthropic", server.base_url))
+    name = filled(daemon)
+
+    told = daemon.call("session/compact", session_id=name, keep_recent=2000, dry_run=True)
+
+    assert server.requests == []
+    assert (told["strategy"], told["model"]) == ("summarize", MODELS["anthropic"])
+    assert told["usage"]["input_tokens"] > 5000
+    assert told["cost"] > 0
+    assert told["tokens_after"] < told["tokens_before"]
+    server.play(Answer(text=SUMMARY))
+    done = daemon.call("session/compact", session_id=name, keep_recent=2000)
+    assert done["messages_removed"] == told["messages_removed"]
+    assert done["tokens_after"] <= told["tokens_after"]

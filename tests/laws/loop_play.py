@@ -9,15 +9,6 @@ from e2e.talk import text
 from laws.loop_requests import is_summary
 from providers.loopback import Answer, Call, ErrorEvent, Fail, Seen, Step
 
-MODELS = {
-    "openai": "openai/gpt-4o",
-    "openai_responses": "openai-responses/gpt-4o",
-    "anthropic": "anthropic/claude-sonnet-4-5",
-    "gemini": "google/gemini-2.5-flash",
-    "ollama": "ollama/llama3.1",
-}
-"""A model that is asked over each wire."""
-
 WINDOW = 4_000
 """Tokens that the model takes, as the server counts them."""
 

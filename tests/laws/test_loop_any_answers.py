@@ -14,11 +14,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from e2e.client import Daemon
-from e2e.own_loop import TOOLS, WIRES, Talk, environment
+from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
 from e2e.talk import CHARS4, turns, user
 from laws.loop_answers import AGAIN, ANY, MOST_REQUESTS, PATIENCE
 from laws.loop_events import problems_of_events
-from laws.loop_play import MODELS
 from laws.loop_requests import problems_of
 from providers.loopback import Loopback, Seen, Step
 
@@ -73,7 +72,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Loop]:
 
 
 @settings(
-    max_examples=int(__import__("os").environ.get("EX", "60")),
+    max_examples=60,
     deadline=None,
     database=None,
     phases=[Phase.generate, Phase.shrink],

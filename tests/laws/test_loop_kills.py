@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from e2e.client import Daemon, Got
-from e2e.own_loop import TOOLS, Talk, environment
+from e2e.own_loop import MODELS, TOOLS, Talk, environment
 from e2e.talk import CHARS4, text
-from laws.loop_play import BY_CODE, IN_STREAM, MODELS, SILENT, Play, result
+from laws.loop_play import BY_CODE, IN_STREAM, SILENT, Play, result
 from laws.loop_requests import problems_of
 from providers.loopback import Loopback
 

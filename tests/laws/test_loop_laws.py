@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from e2e.client import Daemon
-from e2e.own_loop import TOOLS, WIRES, Talk, environment
+from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
 from e2e.talk import CHARS4
-from laws.loop_play import MODELS, TROUBLE, WINDOW, Play, result, said
+from laws.loop_play import TROUBLE, WINDOW, Play, result, said
 from laws.loop_requests import is_summary, problems_of
 from providers.loopback import Loopback, Seen
 

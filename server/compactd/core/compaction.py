@@ -27,7 +27,7 @@ from compactd.core.fileops import files_of
 from compactd.core.plan import NotCompacted, Plan
 from compactd.core.projection import project
 from compactd.core.record import LAYOUTS, SECTIONS, Layout
-from compactd.core.retention import retention, supplement
+from compactd.core.retention import FactSearch, supplement
 from compactd.core.steps import steps
 from compactd.core.summary import before_files, framed, truncated, under_context
 from compactd.core.tokens import compact_arguments
@@ -168,6 +168,18 @@ def compact(work: Work, made: Plan) -> Generator[tuple[Ask, ...], tuple[Answer, 
     return NotCompacted(reason=reason, tokens=made.tokens_before, messages=made.messages_before)
 
 
+def read_ahead(work: Work, made: Plan) -> None:
+    """Learns the facts of what goes, while a model writes its summary: then there is less to do behind it.
+
+    O(text) at the first time, nothing later. Raises what `work.check` raises. Not beside the flow itself.
+    """
+    if work.cache is None:
+        return
+    for item in _material(work, made).gone:
+        work.at("summarize", 0.5)
+        work.cache.learn(item)
+
+
 def _by(strategy: Strategy, work: Work, made: Plan, material: _Material) -> Step:
     match strategy:
         case "summarize":
@@ -288,7 +300,8 @@ def _with_lost_facts(work: Work, made: Plan, material: _Material, summary: _Summ
     is added to it, as far as the budget goes."""
     counter = work.inputs.counter
     stays = tuple(text for item in material.stays for text in _texts(item))
-    found = retention(material.gone, (summary.text, *stays), cache=work.cache)
+    search = FactSearch(material.gone, stays, cache=work.cache)
+    found = search.with_summary(summary.text)
     if summary.body is None or not found.lost:
         return summary.text, found
     room = made.summary_budget - counter.count(summary.text)
@@ -296,7 +309,7 @@ def _with_lost_facts(work: Work, made: Plan, material: _Material, summary: _Summ
     if not lines:
         return summary.text, found
     text = _framed(work, made, material, under_context(summary.body, lines, _layout(work).context))
-    return text, retention(material.gone, (text, *stays), cache=work.cache)
+    return text, search.with_summary(text)
 
 
 def _shortened(work: Work, made: Plan, material: _Material) -> Shortened | NotCompacted:

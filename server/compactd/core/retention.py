@@ -84,16 +84,38 @@ def retention(
 
     O(features of `removed` + length of the new context); `lost` holds at most `MAX_LOST`.
     """
-    wanted = facts(removed, cache=cache)
-    if not wanted:
-        return Retention(score=1.0, kept=0, lost=())
-    text = "\n".join(new_context)
+    return FactSearch(removed, new_context, cache=cache).with_summary("")
+
+
+class FactSearch:
+    """The facts of what was removed: looked up in what stays once, then in one summary or another."""
+
+    def __init__(
+        self, removed: Sequence[Item], stays: Iterable[str], *, cache: FactCache | None = None
+    ) -> None:
+        """O(features of `removed` + length of what stays)."""
+        self._wanted = facts(removed, cache=cache)
+        self._lost = _lost(self._wanted, "\n".join(stays))
+
+    def with_summary(self, summary: str) -> Retention:
+        """How many of the facts stand in what stays or in `summary`. O(facts + length of the summary)."""
+        if not self._wanted:
+            return Retention(score=1.0, kept=0, lost=())
+        lost = _lost(self._lost, summary)
+        kept = len(self._wanted) - len(lost)
+        return Retention(
+            score=kept / len(self._wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST])
+        )
+
+
+def _lost(wanted: Sequence[Fact], text: str) -> Sequence[Fact]:
+    """Those that do not stand in `text`, in their order."""
+    if not wanted or not text:
+        return wanted
     have = {value for _, value in atoms(text)}
     folded = " ".join(text.split())
-    places = _words_by_line(text) if any(f.kind == "limit" for f in wanted) else {}
-    lost = [fact for fact in wanted if not _stands(fact, have, folded, places)]
-    kept = len(wanted) - len(lost)
-    return Retention(score=kept / len(wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST]))
+    places = _words_by_line(text) if any(fact.kind == "limit" for fact in wanted) else {}
+    return [fact for fact in wanted if not _stands(fact, have, folded, places)]
 
 
 def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:

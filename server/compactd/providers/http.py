@@ -108,6 +108,13 @@ class Answer:
                     raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
                 yield piece
 
+    def let_go(self) -> None:
+        """Parts httpx's response from its stream, which hold each other (httpx 0.28.1, `BoundAsyncStream`):
+        else every request's body stays in memory until the collector comes by."""
+        import httpx
+
+        self._response.stream = httpx.ByteStream(b"")
+
     async def drain(self, chunks: AsyncGenerator[bytes, None]) -> None:
         """Reads what follows the last word, for a moment, so that the connection can be used again."""
         with suppress(Broken, StopAsyncIteration, TimeoutError):
@@ -183,6 +190,8 @@ class Links:
                 self._keep(address, client)
             else:
                 await self._close(client)
+            if answer is not None:
+                answer.let_go()
 
     async def close(self) -> None:
         """Closes what is kept. Requests that still run close their own."""

@@ -1,0 +1,82 @@
+"""What a compaction would do, without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from compactd.core.asked import CompactRequest
+from compactd.core.case import Case
+from compactd.core.compaction import Ask, Draft
+from compactd.core.plan import NotCompacted, expected
+from compactd.core.units import FactCache
+from compactd.errors import Cancelled
+from compactd.flowing import Flowing, Outcome, drive, inputs_of, planner, priced, work_of
+from compactd.messages import CompactionResult, Floor, Usage
+from compactd.session import Session
+from compactd.summarising import Summariser, summariser_of
+
+
+async def tried(session: Session, request: CompactRequest) -> CompactionResult:
+    """What the compaction would do, to the token, without a trace.
+
+    A model is not asked: where one would be, the result has the most that its summary may take, and `usage`
+    and `cost` of asking for it, its answers as long as they may be.
+    """
+    is_cancelled = threading.Event()
+
+    def check(phase: str, fraction: float) -> None:
+        if is_cancelled.is_set():
+            raise Cancelled("The dry run was cancelled.")
+
+    planned = planner(session, request)
+    # Facts of its own: another compaction may be filling the session's in its thread.
+    work = work_of(session, request, check, FactCache())
+
+    summariser = summariser_of(session, request)
+    if isinstance(summariser, Summariser):
+        work = msgspec.structs.replace(work, summariser_window=summariser.window)
+
+    def attempt() -> Outcome | CompactionResult:
+        made = planned()
+        if isinstance(made, NotCompacted):
+            return made
+        if isinstance(summariser, Summariser):
+            asks = Flowing(work, made).step(())
+            if isinstance(asks, tuple):
+                return priced(session, _with_asks(expected(made), asks, session.counter.count), summariser)
+        return drive(work, made)
+
+    try:
+        outcome = await session.world.in_worker(attempt)
+    except asyncio.CancelledError:
+        is_cancelled.set()
+        raise
+    if isinstance(outcome, NotCompacted):
+        return expected(outcome, request.trigger)
+    if isinstance(outcome, CompactionResult):
+        return outcome
+    told = outcome.result.reason
+    reason = f"dry run: nothing was changed{'; ' if told else ''}{told}"
+    summary = outcome.summary if isinstance(outcome, Draft) else ""
+    return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
+
+
+def _with_asks(
+    result: CompactionResult, asks: tuple[Ask, ...], count: Callable[[str], int]
+) -> CompactionResult:
+    """`result` with what its questions to a model would take; of a transcript in parts, the first ones."""
+    usage = Usage(
+        input_tokens=sum(count(ask.system) + count(ask.prompt) for ask in asks),
+        output_tokens=sum(ask.max_tokens for ask in asks),
+    )
+    return msgspec.structs.replace(result, usage=usage)
+
+
+async def floor_of(session: Session) -> Floor:
+    """What no compaction of the present view can remove."""
+    inputs = inputs_of(session, CompactRequest())
+    return await session.world.in_worker(lambda: Case.of(inputs).floor())

@@ -1,0 +1,133 @@
+"""The flow of a compaction from a session to what came of it: our own steps in workers, a model's between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from compactd.collector import without_collector
+from compactd.core.asked import CompactRequest, Fixed, Inputs
+from compactd.core.budget import in_estimates
+from compactd.core.compaction import Answer, Ask, Draft, Failed, NoModel, Shortened, Work, read_ahead
+from compactd.core.compaction import compact as flow
+from compactd.core.cost import price
+from compactd.core.gauge import scale_of
+from compactd.core.plan import NotCompacted, Plan, plan
+from compactd.core.units import FactCache
+from compactd.messages import CompactionResult
+from compactd.running import Running
+from compactd.session import Session
+from compactd.summarising import Summariser, answers_of, reading_beside
+
+Outcome = Draft | Shortened | NotCompacted
+
+
+def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
+    inputs = inputs_of(session, request)
+    return lambda: plan(inputs)
+
+
+def inputs_of(session: Session, request: CompactRequest) -> Inputs:
+    state = session.fold
+    last = state.compactions()[-1:]
+    is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
+    return Inputs(
+        view=state.view(),
+        fixed=Fixed(*state.fixed),
+        settings=session.resolved.settings,
+        standing=in_estimates(session.standing(), scale_of(state, session.counter)),
+        request=msgspec.structs.replace(
+            request,
+            is_repeated=is_repeated,
+            may_ask_model=request.may_ask_model
+            or session.runs_loop
+            or session.resolved.settings.model is not None,
+        ),
+        counter=session.counter,
+        pinned=state.pinned_by_id(),
+    )
+
+
+def budget_of(request: CompactRequest) -> str:
+    """What tells one request's budget from another's."""
+    asked = (
+        request.trigger,
+        request.keep_recent,
+        request.keep_messages,
+        request.target_tokens,
+        "force" if request.force else None,
+    )
+    return " ".join("-" if part is None else str(part) for part in asked)
+
+
+def work_of(
+    session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
+) -> Work:
+    return Work(
+        inputs=inputs_of(session, request),
+        originals=tuple(session.fold.path_items()),
+        working_dir=session.working_dir,
+        cache=facts,
+        check=check,
+    )
+
+
+def drive(work: Work, made: Plan) -> Outcome:
+    """Runs the flow to its end with nobody to ask."""
+    flowing = Flowing(work, made)
+    step = flowing.step(())
+    while isinstance(step, tuple):
+        step = flowing.step(tuple(NoModel() for _ in step))
+    return step
+
+
+class Flowing:
+    """A flow on its way, from question to question; each step in whatever thread."""
+
+    def __init__(self, work: Work, made: Plan) -> None:
+        self._steps = flow(work, made)
+        self._is_begun = False
+
+    def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
+        """The next questions, or what came of it all."""
+        with without_collector():
+            try:
+                if self._is_begun:
+                    return self._steps.send(answers)
+                self._is_begun = True
+                return next(self._steps)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                return outcome
+
+
+async def asked(
+    session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
+) -> Outcome:
+    """Runs the flow to its end: our own steps in a worker, the summariser's answers awaited here."""
+    flowing = Flowing(work, made)
+    answers: tuple[Answer, ...] = ()
+    while True:
+        step = await session.world.in_worker(partial(flowing.step, answers))
+        if not isinstance(step, tuple):
+            return step
+        asking = answers_of(summariser, step, session, running.tell_text)
+        if isinstance(summariser, Summariser) and not answers:
+            asking = reading_beside(asking, session, lambda: read_ahead(work, made))
+        answers = await running.unless_stopped(asking)
+
+
+def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
+    """`result` with who was asked and what that cost; a summary of ours names no model."""
+    if isinstance(result.usage, UnsetType):
+        return result
+    found = session.world.lookup(summariser.name, None)
+    cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
+    return msgspec.structs.replace(
+        result,
+        model=summariser.name if result.strategy == "summarize" else UNSET,
+        cost=UNSET if cost is None else cost,
+    )

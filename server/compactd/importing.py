@@ -26,6 +26,7 @@ from compactd.core.entries import (
     EntryId,
     ModelSet,
     Opened,
+    Pruned,
     Queued,
     SettingsSet,
     Snapshot,
@@ -178,7 +179,7 @@ def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> tup
 
 def _is_numbered(entries: Sequence[Entry]) -> bool:
     """Entries are called e1, e2 … in their order, as the next ones will be."""
-    ids = [entry.id for entry in entries[1:] if hasattr(entry, "parent") and hasattr(entry, "id")]
+    ids = [entry.id for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
     return isinstance(entries[0], Opened) and ids == [f"e{number + 1}" for number in range(len(ids))]
 
 

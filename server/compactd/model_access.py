@@ -135,10 +135,10 @@ def limits_from(environ: Mapping[str, str], user_file: Path) -> ProviderLimits:
 
     Raises `NoProvider` with what is wrong: a limit that is not understood might cost money.
     """
+    import tomllib
+
     given: dict[str, object] = {}
     try:
-        import tomllib
-
         table = tomllib.loads(user_file.read_text("utf-8")).get("providers", {})
         given.update(table if isinstance(table, dict) else {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):

@@ -13,7 +13,7 @@ from compactd.collector import without_collector
 from compactd.core.answers import Answer, Failed, NoModel, Reply
 from compactd.core.asked import CompactRequest
 from compactd.core.asks import Ask
-from compactd.core.entries import Item
+from compactd.core.entries import Compacted, Item
 from compactd.core.projection import project
 from compactd.errors import NoProvider, ProviderFailed
 from compactd.formats.base import render
@@ -70,7 +70,7 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
 
 def spent(session: Session) -> float:
     """What the summaries of this session cost so far, in US dollars. O(compactions)."""
-    results = (step.result for step in session.fold.steps.values() if hasattr(step, "result"))
+    results = (step.result for step in session.fold.steps.values() if isinstance(step, Compacted))
     return sum(cost for result in results if isinstance(cost := result.cost, float))
 
 

@@ -160,8 +160,8 @@ METHODS: dict[str, Method] = {
             "Takes what messages say out of the session, for a secret that was pasted: the one exception to "
             '"nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the '
             "view, the history, the search, and in the journal's file, which is written anew. Words of at "
-            "least 6 characters that no other message holds go from summaries, titles, file lists and waiting "
-            "prompts too. Snapshots of the work tree that were taken before are removed.",
+            "least 6 characters that no other message holds go from summaries, titles, file lists and "
+            "waiting prompts too. Snapshots of the work tree that were taken before are removed.",
         ),
         _row(
             "session/diff",

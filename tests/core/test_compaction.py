@@ -412,9 +412,7 @@ def test_truncate_says_how_many_messages_of_which_role_it_were() -> None:
 
 def test_extract_works_on_the_originals_and_stays_within_its_budget() -> None:
     items = list(dialogue("U90 A90 T900 U90 A90"))
-    whole = replace(
-        items[0], body=Message(role="user", content=(Text(text="Never touch the public API."),))
-    )
+    whole = replace(items[0], body=Message(role="user", content=(Text(text="Never touch the public API."),)))
     request = CompactRequest(keep_messages=2, strategy="extract")
 
     end = drafted(tuple(items), [], request, originals=(whole, *items[1:]), summary_tokens=200)

@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from compactd.providers.retries import Retries
 
 
-ASK_S = 1.0
-"""How long a local server may take to say its window."""
-
-
 class ProviderLimits(Struct, frozen=True, kw_only=True):
     """`[providers]` in the user's config.toml, or `COMPACTD_PROVIDERS_…`. What is left out is the default."""
 
@@ -49,6 +45,8 @@ class ProviderLimits(Struct, frozen=True, kw_only=True):
     """Before the first repetition; each later one waits twice as long."""
     ask_local: bool = False
     """A model server on this machine may be asked for its window: the user's consent."""
+    ask_s: float = 1.5
+    """How long it may take to say it."""
 
 
 class _Clock:
@@ -109,19 +107,20 @@ class ModelAccess:
 
     async def stated_window(self, model: str, base_url: str) -> int | None:
         """The window that a server on this machine says it has, in tokens; none without the user's consent,
-        for any other place, or where it says none within `ASK_S`."""
+        for any other place, or where it says none within `ask_s`."""
         from compactd.providers.choose import name_of
         from compactd.providers.local_servers import is_loopback, stated_window
 
         if not is_loopback(base_url):
             return None
         try:
-            if not limits_from(self._environ, self._config / USER_FILE).ask_local:
+            limits = limits_from(self._environ, self._config / USER_FILE)
+            if not limits.ask_local:
                 return None
             _, id = name_of(model, None, base_url)
         except NoProvider:
             return None
-        stated = await stated_window(base_url, id, ASK_S)
+        stated = await stated_window(base_url, id, limits.ask_s)
         return None if stated is None else stated.window
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from compactd.core.overflow import Failure, Verdict, classify
 
 HERE = Path(__file__).parent / "overflow"
 WORDINGS = [json.loads(line) for line in (HERE / "wordings.jsonl").read_text("utf-8").splitlines()]
+REPORTED = [json.loads(line) for line in (HERE / "reported.jsonl").read_text("utf-8").splitlines()]
 PLAIN = [row for row in WORDINGS if not row.get("wrapped") and row["kind"] != "other"]
 
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
@@ -35,6 +36,13 @@ def test_a_wording_means_what_it_says(row: dict[str, object]) -> None:
     found = verdict(row["text"], row.get("status"))
 
     assert said(found) == due(row), found.evidence
+
+
+@pytest.mark.parametrize("row", REPORTED, ids=lambda row: f"{row['provider']}: {row['text'][:50]}")
+def test_a_reported_failure_is_what_its_thread_shows(row: dict[str, object]) -> None:
+    found = verdict(row["text"], row.get("status"), provider=row["provider"])
+
+    assert said(found) == due(row), (row["source"], found.evidence)
 
 
 @pytest.mark.parametrize("name", WRAPPERS)

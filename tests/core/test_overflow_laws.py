@@ -100,8 +100,9 @@ def test_a_message_is_found_before_and_behind_a_huge_echo() -> None:
     message = "prompt is too long: 213462 tokens > 200000 maximum"
     before = '{"error":{"message":"' + message + '","input":"' + echo + '"}}'
     behind = '{"input":"' + echo + '","error":{"message":"' + message + '"}}'
+    request = '{"request":"' + "x" * 3_000_000 + '","error":{"message":"' + message + '"}}'
 
-    for body in (before, behind):
+    for body in (before, behind, request):
         found = classify(Failure(text=body, status=400))
         assert (found.requested, found.limit) == (213462, 200000)
 
@@ -112,6 +113,29 @@ def test_an_echo_alone_is_not_read_however_long() -> None:
     )
 
     assert not classify(Failure(text=body, status=400)).overflow
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a_1_",
+        "_",
+        "a b failed ",
+        "error: ",
+        "«a ",
+        "12:00:00 ",
+        "ERROR ",
+        "    at x (\n",
+        'k="v" ',
+        "/a",
+        "1a",
+        "上a",
+    ],
+)
+def test_a_repeated_piece_is_read_in_linear_steps(piece: str) -> None:
+    found = classify(Failure(text=piece * 20_000))
+
+    assert not found.overflow
 
 
 def test_ten_thousand_notations_within_each_other_are_read_without_recursion() -> None:

@@ -62,7 +62,7 @@ def test_with_the_users_consent_the_servers_word_is_the_window(
 ) -> None:
     config = home.parent / "config" / "compactd"
     config.mkdir(parents=True)
-    (config / "config.toml").write_text("[providers]\nask_local = true\n")
+    (config / "config.toml").write_text("[providers]\nask_local = true\nask_s = 30\n")
     daemon = spawn()
 
     state = start(daemon, base_url)

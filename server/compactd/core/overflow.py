@@ -12,9 +12,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from compactd.core.overflow_bare import bare
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_meaning import Kind, Meaning, meaning
-from compactd.core.overflow_numbers import SMALLEST, Figures
+from compactd.core.overflow_neighbours import SMALLEST
+from compactd.core.overflow_numbers import Figures
 from compactd.core.overflow_quoted import quotes, unspoken
 from compactd.core.overflow_unwrap import Unwrapped, unwrap
 
@@ -23,8 +25,7 @@ __all__ = ["Failure", "Fix", "Kind", "Verdict", "classify"]
 Fix = Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
 
 FULL = 0.99
-"""Share of the window from which on an answer cut for length was cut by the window (behaviour.md, Overflow).
-Share of the window from which on an answer cut for length was cut by the window (behaviour.md, Overflow)."""
+"""Share of the window from which on an answer cut for length was cut by it (behaviour.md, Overflow)."""
 
 BODILESS = frozenset({"cerebras", "mistral"})
 """Providers that answer an overflow with 400 or 413 and nothing else (go agent's and pi's overflow lists,
@@ -78,12 +79,15 @@ EMPTY = (
 )
 STATUS = (
     r"(?i)(?:status(?:[ _]?code)?|error(?: code)?|http(?:/[\d.]+)?|code|rejected|api error|capierror|failed"
-    r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|[(<\[]([45]\d\d)[)>\]]"
+    r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|(?<!tokens )(?<!length )"
+    r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
 )
 LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
 CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
 
 
+LARGEST = 100_000_000
+"""Tokens. A larger number of a body's field is a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
 """Statuses an overflow without words came with (research of 2026-11)."""
 CUT = ("length", "maxtokens", "maxoutputtokens", "incomplete", "tokenlimit")
@@ -117,8 +121,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     """What the failure was."""
 
     overflow: bool
-    """The prompt, or prompt and output together, exceed the window. True also where `fix` is `lower_output`.
-    The prompt, or prompt and output together, exceed the window. True also where `fix` is `lower_output`."""
+    """The prompt, or prompt and output together, exceed the window; also where `fix` is `lower_output`."""
     kind: Kind
     limit: int | None = None
     """Tokens, at least 64. None where the text states none in tokens."""
@@ -198,7 +201,7 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
             weak = weak or found
             continue
         return _completed(found, body)
-    prose = CLASS_NAME.sub(" ", re.sub(STATUS, " ", body.prose, count=2))
+    prose = CLASS_NAME.sub(" . ", re.sub(STATUS, " ", bare(body.prose), count=2))
     if prose.strip():
         found = _meaning(prose, embeds=embeds)
         if found.kind is not None and (weak is None or found.clear):
@@ -225,7 +228,7 @@ def _completed(found: Meaning, body: Unwrapped) -> Meaning:
 
 def _figures_of(body: Unwrapped) -> Figures | None:
     """Figures from numeric fields whose names speak of tokens."""
-    sentence = " ; ".join(f"{name} is {value}" for name, value in body.figures if value >= SMALLEST)
+    sentence = " ; ".join(f"{name} is {value}" for name, value in body.figures if SMALLEST <= value < LARGEST)
     found = meaning(sentence + " ; prompt too long").figures if sentence else Figures()
     return found if found.limit is not None and found.requested is not None else None
 

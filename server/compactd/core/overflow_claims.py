@@ -63,6 +63,14 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     numbered = NUMBER in has
     big = any(lexeme.value >= SMALLEST for lexeme in clause)
     claims: list[tuple[str, str]] = []
+    length = (
+        bool(has & {SIZE, TOKENS}) and LIMIT in has and over and not (has & {BYTES, MEDIA, COUNTED, FIELD})
+    )
+    if length and WINDOW not in has and OUTPUT not in has:
+        if MODEL in has and SIZE in has:
+            claims.append(("tokens", "the model's length is said to be exceeded"))
+        elif PLUS in has and sum(x.concept == NUMBER for x in clause) > 1:
+            claims.append(("tokens", "a sum exceeds the limit"))
     asks_output = OUTPUT in has and not (has & {PROMPT, TOTAL, PLUS}) and not _summed(clause)
     media = MEDIA in has and TOKENS not in has
     tooled = TOOLED in has or (
@@ -82,6 +90,8 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         if named == {"window"}:
             return claims
     if WINDOW in has and not media and PACE not in has:
+        if asks_output and not numbered and any(x.word.startswith("exceed") for x in clause):
+            return [("window", "what was asked for exceeds the window")]
         if (over or (within and (numbered or PROMPT in has or TOKENS in has))) and not asks_output:
             if not (BYTES in has and TOKENS not in has and PROMPT not in has):
                 claims.append(("window", "the context window is named as exceeded"))

@@ -13,7 +13,8 @@ from typing import Literal
 from msgspec import Struct
 
 from compactd.core.overflow_claims import claims_of
-from compactd.core.overflow_numbers import SMALLEST, Figures, figures
+from compactd.core.overflow_neighbours import SMALLEST
+from compactd.core.overflow_numbers import Figures, figures
 from compactd.core.overflow_vocabulary import (
     AUTH,
     BUSY,
@@ -22,11 +23,13 @@ from compactd.core.overflow_vocabulary import (
     EMBEDDING,
     END,
     FILTER,
+    GIVEN,
     INVALID,
     LONG,
     MEDIA,
     MODEL,
     MONEY,
+    NUMBER,
     OUTPUT,
     OVER,
     PACE,
@@ -35,7 +38,9 @@ from compactd.core.overflow_vocabulary import (
     REQUEST,
     SERVER,
     SHORTEN,
+    SIZE,
     TOKENS,
+    TOOLED,
     TOTAL,
     WINDOW,
     WITHIN,
@@ -62,9 +67,10 @@ GONE = frozenset(
     {"not found", "not exist", "does not", "exist", "nonexistent", "retired", "decommissioned", "unknown"}
 )
 """Words of a model that there is not, or no longer."""
+AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
+"""Words that ask for the same request, shortened."""
 LONGEST = 3000
-"""Characters of one message that are read, three quarters of them from its head. Longer ones carry an echo.
-Characters of one message that are read, three quarters of them from its head. Longer ones carry an echo."""
+"""Characters of one message that are read, three quarters of them from its head. What is longer echoes."""
 
 
 class Meaning(Struct, frozen=True, kw_only=True):
@@ -109,7 +115,7 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
     if SERVER in everywhere and "deadline" in text:
         return Meaning(kind="server", why="a deadline passed")
     counted = everywhere & {TOKENS, OUTPUT, PROMPT, WINDOW} or words & {"tpm", "tpd", "itpm", "otpm"}
-    found_figures = figures(found) if counted else Figures()
+    found_figures = figures(found) if counted or "tokens" in claims else Figures()
     kind, why, clear = _kind(text, claims, everywhere, words, found_figures, found)
     if kind is None:
         return NOTHING
@@ -121,9 +127,11 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
         found_figures = _in_order(found_figures)
     if kind == "rate_limit" and "requested" not in words:
         found_figures = Figures(limit=found_figures.limit)
+    if kind == "overflow" and found_figures.limit is not None and not everywhere & {TOKENS, SIZE}:
+        found_figures = _without_number_of_error(found_figures, found)
     only_stated = kind == "overflow" and why in STATEMENTS
     if only_stated and found_figures.requested is not None and found_figures.limit is not None:
-        only_stated = found_figures.requested <= found_figures.limit
+        only_stated = found_figures.requested < found_figures.limit
     return Meaning(
         kind=kind,
         why=why,
@@ -132,6 +140,15 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
         curable=not embeds,
         needs_refusal=only_stated and SHORTEN not in everywhere,
     )
+
+
+def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figures:
+    """`stated` without a lone number in parentheses that no window has (MiniMax: `limit (2013)`)."""
+    numbers = [place for place, lexeme in enumerate(found) if lexeme.concept == NUMBER]
+    if len(numbers) != 1 or found[numbers[0] - 1].word != "(" or stated.limit is None:
+        return stated
+    odd = stated.limit < 10_000 and stated.limit % 50 and all((stated.limit + i) % 64 for i in (-1, 0, 1))
+    return Figures() if odd else stated
 
 
 def _in_order(stated: Figures) -> Figures:
@@ -168,7 +185,7 @@ def _kind(
     if "prompt" in claims:
         return "overflow", claims["prompt"], True
     passed = stated.limit is not None and stated.requested is not None and stated.requested > stated.limit
-    about_prompt = PROMPT in everywhere or REQUEST in everywhere or TOTAL in everywhere
+    about_prompt = bool(everywhere & {PROMPT, REQUEST, TOTAL} or {MODEL, GIVEN} <= everywhere)
     output_alone = "output" in claims and stated.input is None and PROMPT not in everywhere
     evident = passed or SHORTEN in everywhere or "output" not in claims
     if "statement" in claims and evident and not output_alone:
@@ -183,6 +200,8 @@ def _kind(
         return "output_limit", claims["output"], False
     if OUTPUT in everywhere and NEGATIVE.search(text):
         return "overflow", "the prompt left no room for an answer", True
+    if BUSY in everywhere and not everywhere & {BYTES, MEDIA, TOKENS, PROMPT}:
+        return "server", "the provider's own failure", False
     first = next((claim for claim in claims if claim in ("payload", "count")), None)
     if first == "payload":
         if TOKENS in everywhere and BYTES not in everywhere and MEDIA not in everywhere:
@@ -200,7 +219,21 @@ def _kind(
         return "overflow", "more tokens than the limit", False
     if {SHORTEN, PROMPT} <= everywhere and words & {"length", "size"} and not everywhere & {BYTES, MEDIA}:
         return "overflow", "a shorter prompt is asked for", True
-    if AUTH in everywhere and not (MODEL in everywhere and words & GONE):
+    if (
+        SHORTEN in everywhere
+        and everywhere & {WINDOW, PROMPT}
+        and words & AGAIN
+        and len(found) < 16
+        and not everywhere & {BYTES, MEDIA, COUNTED, PACE, MONEY, PLAN, TOOLED, AUTH, INVALID}
+    ):
+        return "overflow", "a shorter prompt is asked for", True
+    if OUTPUT in everywhere and stated.limit is not None and not everywhere & {PROMPT, WINDOW, BYTES, MEDIA}:
+        return "output_limit", "the output's own cap", False
+    if (
+        AUTH in everywhere
+        and not (MODEL in everywhere and words & GONE)
+        and not words & {"thinking", "thought"}
+    ):
         return "auth", "key or permission", False
     if SERVER in everywhere or BUSY in everywhere:
         return "server", "the provider's own failure", False
@@ -213,6 +246,8 @@ def _refused(
     found: Sequence[Lexeme], everywhere: set[str], words: set[str], claims: dict[str, str]
 ) -> Kind | None:
     """Pace or money: the word that comes first, for the rest is advice and advertising."""
+    if MONEY in everywhere and "insufficient" in words and words & {"balance", "credits", "credit", "funds"}:
+        return "quota"
     first = next(lexeme for lexeme in found if lexeme.concept in (PACE, MONEY, PLAN))
     if first.word.endswith("wait"):
         return None if {"prompt", "window"} & claims.keys() or SERVER in everywhere else "rate_limit"

@@ -8,10 +8,19 @@ status codes have none.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
 from compactd.core.overflow_lists import listed
+from compactd.core.overflow_neighbours import (
+    SMALLEST,
+    before_says,
+    is_told,
+    part_of,
+    role_before,
+    value_is_odd,
+)
 from compactd.core.overflow_vocabulary import (
     BY,
     BYTES,
@@ -19,18 +28,14 @@ from compactd.core.overflow_vocabulary import (
     END,
     GIVEN,
     LIMIT,
-    LONG,
     MEDIA,
     MONEY,
     NONE,
     NUMBER,
     OUTPUT,
     OVER,
-    PACE,
     PLUS,
     PROMPT,
-    REQUEST,
-    SIZE,
     TOKENS,
     TOTAL,
     WINDOW,
@@ -38,8 +43,6 @@ from compactd.core.overflow_vocabulary import (
 )
 from compactd.core.overflow_words import Lexeme
 
-SMALLEST = 64
-"""Tokens. No model has a window below; a smaller number is an ordinal, a count or a status."""
 BACK = 12
 """Words before a number that may name it."""
 AHEAD = 5
@@ -51,7 +54,12 @@ UNITS = listed(
 STATUSES = listed(
     "status code http error errno statuscode httpstatuscode version line column port api id took"
 )
-GLUE = listed("in of for from into the your text and was were is are by to which a an total about this")
+
+
+AMONG = frozenset({"/", "of", "vs", "versus", "against"})
+"""Between what was used and what there is: `9001/8192`, `9001 vs 8192`."""
+BOUNDS = frozenset({",", "-", "and", "to"})
+"""Between the bounds of a range: `[2, 4096]`."""
 
 
 class Figures(Struct, frozen=True, kw_only=True):
@@ -123,6 +131,8 @@ def figures(found: Sequence[Lexeme]) -> Figures:
         requested = limit + excess[0]
     if prompt is None and requested is not None and output is not None and requested >= output:
         prompt = requested - output
+    if not limits and requested is not None and requested < SMALLEST:
+        requested = prompt = None
     words = {lexeme.word for lexeme in found}
     return Figures(
         limit=limit,
@@ -142,6 +152,8 @@ def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | N
         return None
     named = [r for r in fitting if r.named] or fitting
     most = sum(outputs) + max(asked, default=0)
+    if not most and len({r.value for r in named}) == 2:
+        return min(r.value for r in named)
     passed = [r for r in named if r.value < most] or [r for r in fitting if r.value < most]
     return (passed or named)[0].value
 
@@ -194,8 +206,9 @@ def _roles(found: Sequence[Lexeme]) -> list[_Role]:
         before = found[max(last + 1, i - BACK) : i]
         after = found[i + 1 : min(following, i + 1 + AHEAD)]
         role, named = _role(before, after, found, i, following)
-        if role == "-" or value <= 1:
-            last = last if value <= 1 else i
+        bounds = value < SMALLEST and following == i + 2 < len(found) and found[i + 1].word in BOUNDS
+        if role == "-" or value <= 1 or bounds:
+            last = last if value <= 1 or bounds else i
             continue
         last = i
         known = next((r for r in roles if r.value == value), None)
@@ -203,7 +216,9 @@ def _roles(found: Sequence[Lexeme]) -> list[_Role]:
             roles.append(_Role(role, value, i, named))
         elif known.role == NONE or (named and role == LIMIT == known.role):
             known.role, known.named = role, named
-        elif (role == LIMIT and known.role != LIMIT and named) or (role == OUTPUT and known.role == LIMIT):
+        elif (role == LIMIT and known.role != LIMIT and (named or known.role in (PROMPT, GIVEN))) or (
+            role == OUTPUT and known.role == LIMIT
+        ):
             roles.append(_Role(role, value, i, named))
     return roles
 
@@ -213,7 +228,10 @@ def _role(
 ) -> tuple[str, bool]:
     """(role, whether a limit is named a window's). `-` where the number is none of tokens."""
     previous = before[-1] if before else None
-    if previous is not None and previous.word in STATUSES:
+    if previous is not None and (
+        previous.word in STATUSES
+        or (previous.word in ("=", "#") and len(before) > 1 and before[-2].word in STATUSES)
+    ):
         return "-", False
     behind = after[0] if after else None
     counted = any(lexeme.concept == TOKENS for lexeme in after[:2])
@@ -226,25 +244,33 @@ def _role(
     # Signs settle it before words: in "A + B > C" each number's part is plain.
     sign = found[i - 1].concept if i else NONE
     ahead = found[i + 1] if i + 1 < len(found) else None
-    skip = 1 if ahead is not None and ahead.concept == TOKENS else 0
+    skip = 1 if ahead is not None and (ahead.concept == TOKENS or ahead.word == ")") else 0
     next_sign = found[i + 1 + skip] if i + 1 + skip < len(found) else None
     if previous is not None and previous.word in (">", "<=") and i >= 2:
         return LIMIT, any(
             x.concept in (WINDOW, PROMPT) for x in found[max(0, i - 16) : i]
         ) or previous.word == ">"
-    if previous is not None and previous.word in ("/", "of") and i >= 2 and found[i - 2].concept == NUMBER:
+    if previous is not None and previous.word in AMONG and i >= 2 and found[i - 2].concept == NUMBER:
         return LIMIT, False
-    if next_sign is not None and next_sign.word in ("/", "of") and following == i + 2 + skip < len(found):
+    if next_sign is not None and next_sign.word in AMONG and following == i + 2 + skip < len(found):
         return PROMPT, False
+    if (
+        sign == NONE
+        and found[i - 1].word == "="
+        and any(x.concept == PLUS for x in found[max(0, i - 16) : i])
+    ):
+        return TOTAL, False
     if next_sign is not None and next_sign.word == ">":
         return (OUTPUT, False) if sign == PLUS else (PROMPT, False)
     if next_sign is not None and next_sign.concept == PLUS and not before_says(before, LIMIT):
-        return PROMPT, False
+        return (OUTPUT if before_says(before, OUTPUT) else PROMPT), False
     if sign == PLUS:
         return (OUTPUT, False) if not any(x.concept == PROMPT for x in after[:3]) else (PROMPT, False)
 
-    part = _part(after)
-    role, named = _before(before)
+    part = part_of(after)
+    if is_told(after, found[following] if following < len(found) else None):
+        return GIVEN, False
+    role, named = role_before(before)
     if role == LIMIT and _is_compared(before, after, found[i + 1 : following]) and following < len(found):
         return GIVEN, False
     if role == LIMIT:
@@ -255,6 +281,11 @@ def _role(
         ):
             return part, False
         return LIMIT, named or part == WINDOW
+    next_named = (
+        following < len(found) and following - i <= 4 and found[following - 1].concept in (LIMIT, WINDOW)
+    )
+    if part in (LIMIT, WINDOW) and next_named and role in (PROMPT, GIVEN, TOTAL):
+        return role, False
     if part == LIMIT:
         return LIMIT, True
     if part == WINDOW:
@@ -272,125 +303,11 @@ def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Seq
         return False
     if any(x.word == ":" or x.concept == END for x in between):
         return False
+    if any(x.word == "exceeded" and y.concept == BY for x, y in pairwise(between)):
+        return False
     return any((x.concept == OVER and "than" in x.word) or x.word.startswith("exceed") for x in after)
 
 
 def _is_beyond(found: Sequence[Lexeme], at: int) -> bool:
     """Whether a number is the excess: `N tokens over the limit`."""
     return any(lexeme.concept == OVER and lexeme.word != ">" for lexeme in found[at + 1 : at + 4])
-
-
-def value_is_odd(value: int) -> bool:
-    return value < SMALLEST or 400 <= value < 600
-
-
-def before_says(before: Sequence[Lexeme], concept: str) -> bool:
-    return any(lexeme.concept == concept for lexeme in before[-3:])
-
-
-def _part(after: Sequence[Lexeme]) -> str:
-    """What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N token limit`.
-    What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N token limit`."""
-    for place, lexeme in enumerate(after):
-        if lexeme.word in (",", ")", "/", "-", "(", ":") and lexeme.word != "-":
-            break
-        if lexeme.concept == END:
-            break
-        if any(x.concept == PACE for x in after[place : place + 3]):
-            return LIMIT
-        if lexeme.concept in (PROMPT, REQUEST) and lexeme.word not in (
-            "request",
-            "requests",
-            "text",
-            "sequence",
-        ):
-            return PROMPT
-        if lexeme.word in ("functions", "function", "tools", "tool"):
-            return PROMPT
-        if lexeme.concept == OUTPUT:
-            return OUTPUT
-        if lexeme.concept in (LIMIT, PACE):
-            return LIMIT
-        if lexeme.concept == WINDOW:
-            return WINDOW if place < 3 else NONE
-        if lexeme.concept not in (TOKENS, NONE) or (
-            lexeme.concept == NONE and lexeme.word not in GLUE and lexeme.word != "-"
-        ):
-            break
-    return NONE
-
-
-def _before(before: Sequence[Lexeme]) -> tuple[str, bool]:
-    """What the words before a number make it; the nearest that says so decides."""
-    start = 0
-    for place in range(len(before) - 1, -1, -1):
-        if before[place].concept == END:
-            start = place + 1
-            break
-    words = before[start:]
-    role, named, subject = NONE, False, NONE
-    strength, over = 0, False
-    for lexeme in words:
-        concept = lexeme.concept
-        if lexeme.word == ":" and over:
-            role, strength, named = NONE, 0, False
-        over = concept == OVER and lexeme.word != ">"
-        if concept in (WINDOW, LIMIT, WITHIN, OVER) or (concept == PACE and "limit" in lexeme.word):
-            if concept == LIMIT and lexeme.word in ("supported", "available", "supports") and role == GIVEN:
-                continue
-            role, strength = LIMIT, 2
-            named = named or concept == WINDOW
-        elif concept == GIVEN and lexeme.word not in (
-            "is",
-            "was",
-            "were",
-            "has",
-            "have",
-            "had",
-            "requires",
-            "used",
-            "using",
-        ):
-            if (
-                role == LIMIT
-                and lexeme.word in ("containing", "requested", "received", "given")
-                and words[-1] is not lexeme
-                and not _ends_so(words, lexeme)
-            ):
-                continue
-            role, strength, named = (TOTAL if role == TOTAL else GIVEN), 2, False
-        elif concept == TOTAL:
-            if strength < 2 or role == GIVEN:
-                role, strength = TOTAL, 2
-        elif concept == OUTPUT:
-            subject = OUTPUT
-            if strength < 1:
-                role = OUTPUT
-        elif concept in (PROMPT, REQUEST):
-            subject = PROMPT
-            named = named or (role == LIMIT and concept == PROMPT)
-            if strength < 1 and (
-                concept == PROMPT or lexeme.word in ("request", "message", "text", "content", "query")
-            ):
-                role = PROMPT
-        elif concept == LONG:
-            role, strength, named = (OUTPUT if subject == OUTPUT else GIVEN), 2, False
-        elif concept in (SIZE, TOKENS) and role == NONE:
-            role = SIZE
-    if role == SIZE:
-        role = NONE
-    if role == LIMIT and subject == PROMPT and words and not named:
-        named = True
-    if role == GIVEN and subject == OUTPUT and not any(lexeme.concept == PROMPT for lexeme in words):
-        role = OUTPUT
-    return role, named
-
-
-def _ends_so(words: Sequence[Lexeme], lexeme: Lexeme) -> bool:
-    """Whether nothing but glue stands between `lexeme` and the number."""
-    place = next(i for i in range(len(words) - 1, -1, -1) if words[i] is lexeme)
-    return all(
-        x.concept in (NONE, TOKENS, PROMPT, REQUEST, SIZE)
-        and (x.concept != NONE or x.word in GLUE or not x.word.isalpha())
-        for x in words[place + 1 :]
-    )

@@ -11,6 +11,7 @@ from functools import cache
 from itertools import islice, pairwise
 from typing import Literal
 
+from compactd.core.overflow_bare import PATHS, bare
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_telling import (
     FAMILIAR,
@@ -37,7 +38,8 @@ PARSED = (
 CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
 """A machine code of an overflow, quoted: a value of the request, or the name of a tool."""
 WRAPPING = listed(
-    "error errors request failed fail fails with message the a an from api response status code server"
+    "all models exhausted attempts attempt retries after error"
+    " errors request failed fail fails with message the a an from api response status code server"
     " http https bad reason details detail body provider returned model by of in is was and to last"
     " caused caught exception raw llm upstream call calling client said says responded reply text got"
     " received unexpected occurred following run while when generating completion stream agent unknown"
@@ -92,7 +94,18 @@ RAISED = re.compile(
     r"(?:BadRequestError|API\w{0,20}Error|AI_\w{3,30}|ContextWindow\w{0,30}|InvalidRequestError|ClientError)\b"
 )
 """An exception of a provider's SDK: its text is the refusal, whatever the SDK appends."""
-FRAME = re.compile(r"\n\s{0,12}at\s[^\n]*")
+REPORTED = (
+    r"(?i)(?!\[\w+\]\s|\d{3}\s-)[\[\"'(✕❌⎿✗⚠️📝! ]{0,6}(?:[^\s:=\"“«'#]{1,40} ){0,9}?"
+    r"\(?(?:\w{0,40}error|\w{0,40}exception|failed|failure|fails|rejected|exhausted|refused|not sent)\b"
+    r"(?:\s(?!because|when|that|if|as|since|with|like)[^\s:=\"“«]{1,60}){0,8}\s?[:—]\s"
+)
+"""How a client's report of one failure begins: `Batch generation failed: …`, `Message not sent — …`."""
+SENTENCE = r"[.!?。！？]+(?=\s|$|[^\x00-\x7f])|[；。！？]"
+FOREIGN_QUOTES = r"«[^»\n]{4,400}»|„[^“”\n]{4,400}[“”]|「[^」\n]{4,400}」|『[^』\n]{4,400}』"
+"""Quotation marks that no provider's own sentence has."""
+LETTERS = r"[^\W\d_]{2,}"
+UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+"""Letters of scripts that need few of them for a word."""
 
 
 @cache
@@ -114,13 +127,15 @@ def _marked() -> re.Pattern[str]:
     | (?:mysql|sqlite|irb.{0,20}|redis.{0,20})> | \w+@[\w.-]+:\S*[$\#]
     | [0-9a-f]{7,40}\s\(? | (?:[\w.-]{1,40},){2,} | [\w.-]{1,40},".*",
     | (?:user|assistant|human|ai|system|bot|agent|me|you|bob|alice|speaker\s?\w*|interviewer|host|guest)\s?:\s
-    | (?:Subject|Re|Fwd|Title|title|Expected|Received|Actual|Got|Summary|Searching\sfor|TODO|FIXME|REM
+    | (?:Subject|Re|Fwd|Title|title|(?:Expected|Received|Actual|Got)(?=:|\s["'])|Summary|Searching\sfor
+        |TODO|FIXME|REM
         |description
         |summary|name|note|label)\b:?\s
     | (?:echo|grep|rg|cat|curl|git|gh|npm|pnpm|python3?|sed|awk|find|ls|cd|make|docker|kubectl)\s\S
     | ;\s | _\w.*_$
     | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d\s | [EWI]\d{4}\s | Found\s\d | \#\d+\s | (?:test|Test)\w+\s
-    | [ \t]{0,40}(?![45]\d\d\s)\d{1,6}\s(?=[a-z])(?!(?:\w+\s)?(?:tokens?|characters|bytes|requests|seconds
+    | [ \t]{0,40}(?![45]\d\d\s)\d{1,6}\s(?=[a-z])(?!is\s|exceeds\s)(?!(?:\w+\s)?(?:tokens?
+        |characters|bytes|requests|seconds
         |input)\b)
     | [\w-]+(?:\.[\w-]+)+=\w | [\w.-]+\s\|\s.*\| | \w+:\s.*\{\w*\}
     | [+-]\s{0,12}[\w"'(] | @@ | diff\s--git | [ \t]{0,40}\d{1,5}(?:→|\t|\s?[|│])
@@ -159,13 +174,17 @@ def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Litera
         return ""
     points = _tagged(text[:READ]) if "<" in text[:READ] else 0
     points += 2 if HOLLOW.search(text[:READ]) is not None else 0
-    prose = body.prose[:READ].strip()
-    if RAISED.match(prose) is not None:
-        prose = FRAME.sub("", prose)
+    whole = body.prose[:READ].strip()
+    prose = bare(whole).strip()
+    logged = prose != whole
+    if body.messages:
+        prose = "\n".join(line.rstrip(" \t:=-") for line in prose.split("\n"))
     if prose:
-        points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes))
+        points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes)) + _long(prose)
         if RAISED.match(prose) is not None:
             points -= 3
+        elif re.match(REPORTED, prose + (": " if body.messages else "")) is not None or logged:
+            points -= 2
         elif "\n" not in prose and OPENED.match(prose) is not None:
             points -= 1
     if points < (6 if answered or coded else 2):
@@ -212,7 +231,8 @@ def _tagged(text: str) -> int:
 def _look(prose: str) -> int:
     """Points for what the lines look like."""
     points = 0
-    lines = [line for line in prose.split("\n") if line.strip()]
+    lines = [line for line in prose.split("\n") if line.strip(" \t.,;:|(){}[]")]
+    prose = "\n".join(lines)
     marked = sum(1 for _ in islice(_marked().finditer(prose), 4))
     if marked:
         points += 2 if marked < 4 else 4
@@ -242,8 +262,25 @@ def _strange(prose: str, words: list[str]) -> int:
     return 1 if len(strange) >= 2 and len(strange) * 6 >= len(plain) else 0
 
 
+def _long(prose: str) -> int:
+    """Points for sentences in other languages than English: no provider writes four."""
+    if prose.isascii():
+        return 0
+    closed = any(mark in prose for mark in "»“”」』")
+    for quoted in islice(re.finditer(FOREIGN_QUOTES, prose), 4 if closed else 0):
+        outside = prose[: quoted.start()] + " " + prose[quoted.end() :]
+        if (
+            sum(1 for _ in islice(re.finditer(LETTERS, outside), 9)) + len(re.findall(UNSPACED, outside)) // 2
+            > 8
+        ):
+            return 3
+    size = len(prose) + 3 * sum(1 for _ in re.finditer(UNSPACED, prose))
+    return 3 if size > 300 and sum(1 for _ in islice(re.finditer(SENTENCE, prose), 4)) > 3 else 0
+
+
 def _telling(prose: str, *, is_wrapper: bool) -> int:
     """Points for words of somebody who tells of it."""
+    prose = re.sub(PATHS, " ", prose)
     words = WORD.findall(prose.lower())
     if is_wrapper and len(words) < 30:
         words = []
@@ -257,7 +294,8 @@ def _telling(prose: str, *, is_wrapper: bool) -> int:
     if len(PROVIDERS.intersection(words)) > 2:
         points += 2
     points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
-    points += _strange(prose, words)
+    if not is_wrapper or words:
+        points += _strange(prose, words)
     if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:
         for spoken in islice(re.finditer(SPOKEN, prose), 6):
             before = len(WORD.findall(prose[: spoken.start()].lower()))

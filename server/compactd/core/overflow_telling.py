@@ -12,7 +12,7 @@ from compactd.core.overflow_lists import listed, listed_pairs
 TELLING = listed(
     "answers dashboard week failures"
     " regex regexp regexes pytest assert asserts asserted changelog readme workaround todo fixme"
-    " handles handling classifies classify classified classifier detects detection detector detect"
+    " classifies classify classified classifier detects detection detector detect"
     " patterns whenever whether summarization summarizer autocompact refactor refactored implements"
     " implemented implementation implementing article blog tutorial guide happens means indicates"
     " remaining substring substrings keyword keywords mentions mentioned mentioning says wording"
@@ -31,7 +31,8 @@ TELLING = listed(
 )
 """Words of somebody who tells of errors; no refusal in our data has one."""
 HINTING = listed(
-    "compaction example examples troubleshooting typically usually often sometimes checks maybe"
+    "handles handling compaction"
+    " example examples troubleshooting typically usually often sometimes checks maybe"
     " probably asked documented retries recovery fallback suggested seems looks i our"
 )
 """Such words that a friendly refusal, or a client's own, may use too."""
@@ -62,7 +63,9 @@ POLITE = listed_pairs(
     "an error,the following,has been,have been,the server,the message,it is,the error,the api,"
     "should be,if the,if your,the user,when the,if a,as a,instead of,the provider,the string,"
     "error message,in case,and then,is called,to avoid,failed with,responded with,how to,this error,"
-    "what is,when a,it was,the function,see also,we have"
+    "what is,when a,it was,the function,see also,we have,which exceeds,"
+    "which exceed,might exceed,may exceed,would overflow,can exceed,could exceed,will exceed,i e,"
+    "that exceeds,to prevent"
 )
 """Pairs that refusals and wrappers use too: each counts for little."""
 FAMILIAR = listed(

@@ -47,7 +47,7 @@ MESSAGE = listed(
 CODE = listed(
     "code type errortype status errorcode errcode name kind slug stopreason finishreason"
     " incompletedetails reason xamznerrortype providererrorcode awserrorcode errorname subtype category"
-    " nativefinishreason"
+    " nativefinishreason blockreason"
 )
 STATUS = listed("status statuscode httpstatus httpstatuscode httpcode rawstatuscode code errorcode")
 LOGGED = listed(
@@ -81,6 +81,8 @@ TOKEN = re.compile(
 OPENING = re.compile(r"""[%#]?\{|\[(?=\s*[{"'])""")
 CALL = r"(?<=[A-Za-z])\((?=[a-z_]{3,20}=[\"'{\[])"
 """Where the arguments of an exception's printed form begin: `APIError(message=…, code=…)`."""
+CUT = re.compile(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'|"\w{2,30}"):""")
+"""A notation whose beginning was lost: its first value, then another key."""
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 EVENT = r"(?m)^[ \t]*(?:event|id|retry):[^\n]*\n?|^[ \t]*data:[ \t]?"
 TAG = r"<(?:script|style)\b[^<]*</(?:script|style)>|</?[a-zA-Z][^<>]{0,300}>|<!(?:--|DOCTYPE)[^<>]{0,300}>"
@@ -128,7 +130,11 @@ def plain(text: str) -> str:
     """`text` without the signs of streams, tags and calls."""
     if "data:" in text:
         text = re.sub(EVENT, "", text)
+    if '(message=\\"' in text:
+        text = text.replace('\\"', '"')
     text = re.sub(CALL, "{", text)
+    if CUT.match(text) is not None:
+        text = '{"message": ' + text.lstrip()
     if "<" in text and ">" in text:
         text = re.sub(TAG, " . ", text)
         if "&" in text:

@@ -95,12 +95,14 @@ _WORDS = {
 
     """,
     SIZE: """
-        length lengths size count counts number amount quantity sizes len longitud longueur länge tamaño
+        length lengths size count counts number amount quantity sizes len longitud lunghezza lunghezze
+        comprimento longueur länge tamaño
         taille
     """,
     LIMIT: """
         limit limits limited maximum max maximal cap capacity allowed allowable permitted supported
-        supports ceiling threshold bound bounds maximums limite límite máximo maximale hard configured
+        supports ceiling threshold bound bounds maximums limite límite máximo máxima massimo massima
+        maximale hard configured
         available range between acceptable capped limitation
     """,
     OUTPUT: """
@@ -125,7 +127,7 @@ _WORDS = {
         within under below less fewer fit fits smaller shorter lower
     """,
     GIVEN: """
-        requested received got given provided contains contain contained resulted results used using has
+        requested received got given gave provided contains contain contained resulted results used using has
         have had sent actual actually current currently found was were submitted supplied requires
         required needs need holds consists passed came measured estimated approximately occupies takes
         consumed consumes uses asked ask counted requesting totalling totaling containing is
@@ -159,7 +161,8 @@ _WORDS = {
         burst retryafter ratelimitexceeded day daily itpm otpm ratelimits
     """,
     MONEY: """
-        credit credits balance billing bill afford payment funds prepaid recharge topup spend spending
+        credit credits balance billing bill afford payment funds prepaid recharge topup unpaid invoice
+        invoices spend spending
         budget budgets insufficientquota arrears overdue paid purchase money dollars usd wallet saldo
         guthaben
     """,
@@ -170,7 +173,7 @@ _WORDS = {
     AUTH: """
         unauthorized unauthenticated authentication authorization apikey permission permissions forbidden
         credentials credential denied accessdenied unauthorised authenticate oauth login signin signature
-        entitlement entitled
+        entitlement entitled auth
     """,
     FILTER: """
         filtered flagged moderation harmful unsafe violence recitation safety inappropriate prohibited
@@ -179,6 +182,7 @@ _WORDS = {
     """,
     SERVER: """
         unavailable overloaded internal timeout timed timeouts deadline connection socket econnreset
+        econnrefused enotfound
         etimedout gateway buffer crashed restarting maintenance memory oom cuda cache kv reset
         refused eof hung network dns disconnected aborted vram gpu outage unreachable
     """,
@@ -186,7 +190,7 @@ _WORDS = {
         overload overloading busy saturated congested
     """,
     EMBEDDING: """
-        embedding embeddings embed reranker rerank reranking embedder embedded embeddinginput
+        embedding embeddings embed reranker rerank reranking embedder embeddinginput
     """,
     INVALID: """
         invalid unsupported unknown malformed unrecognized schema missing unexpectedly unexpected
@@ -204,6 +208,9 @@ _WORDS = {
     BY: """
         by um
     """,
+    PLUS: """
+        plus
+    """,
 }
 WORDS = {word: concept for concept, words in _WORDS.items() for word in words.split()}
 """Word (lower case; of an identifier without its underscores) → concept."""
@@ -211,8 +218,8 @@ WORDS = {word: concept for concept, words in _WORDS.items() for word in words.sp
 _PAIRED = {
     WINDOW: """
         context length, context window, context size, context limit, context tokens, sequence length,
-        context budget, context capacity, model length, context space, input limit, prompt limit,
-        attention window
+        context budget, context capacity, session max, model length, context space, input limit, prompt limit,
+        attention window, session length, context slot, kv slots
     """,
     OUTPUT: """
         max output, maximum output, response length, output tokens, completion tokens, new tokens,
@@ -220,6 +227,12 @@ _PAIRED = {
     """,
     TOKENS: """
         token count, tokens count, token length, token usage, number tokens, token number
+    """,
+    GIVEN: """
+        add up, adds up, adding up, come to, comes to, amounts to, amount to, sums to
+    """,
+    PLUS: """
+        in addition
     """,
     LONG: """
         too long, too large, too many, too big, too much, too lengthy, too high, very long, zu lang,
@@ -234,7 +247,7 @@ _PAIRED = {
         less than, at most, up to, no more, no longer, no greater, fewer than, not exceed, smaller than,
         shorter than, lower than, at maximum, cannot exceed, must be, should be, not be, not larger,
         not more, no larger, not longer, no fewer, never exceed, can't exceed, only supports,
-        only support, only accepts, only handle, up-to -
+        only support, only accepts, only handle, only handles, only takes, only holds, only fits, up-to -
     """,
     MEDIA: """
         image url, file size
@@ -250,7 +263,8 @@ _PAIRED = {
     """,
     PLAN: """
         usage limit, usage limits, extra usage, 5-hour -, hour limit, hour window, usage quota,
-        spending limit, spend limit, message limit, messages limit, free tier, free plan
+        spending limit, spend limit, inference limit, inference limits, message limit, messages limit,
+        free tier, free plan
     """,
     AUTH: """
         api key, api-key -, access token, auth token, bearer token, invalid token, token expired,
@@ -271,7 +285,7 @@ _PAIRED = {
     BUSY: """
         high demand, high load, at capacity, over capacity, no capacity, heavy load,
         insufficient capacity, capacity constraints, too busy, over loaded, high traffic,
-        exceeded capacity
+        exceeded capacity, pending requests, queued requests, server busy, queue full
     """,
     EMBEDDING: """
         embedding input
@@ -279,7 +293,7 @@ _PAIRED = {
     INVALID: """
         not found, not exist, not supported, not valid, not allowed, tool call, tool calls, tool use,
         tool choice, tool_use -, field required, not support, unrecognized request, no such, does not,
-        is invalid, tool_call -
+        is invalid, tool_call -, should match, must match, thought signature, thinking signature
     """,
     TOOLED: """
         tool result, tool response, tool output, tool results, file content, mcp response, tool outputs,
@@ -294,7 +308,8 @@ _PAIRED = {
         context path, context switch, context processor, ssl context, tls context, at least,
         input should, input tag, unexpected end, long context, app context, application context,
         for context, request id, message id, request-id -, long enough, chat completions,
-        chat completion, chat/completions -, text completion, responses api, input validation,
+        chat completion, chat/completions -, text completion, text generation, responses api,
+        input validation,
         data retention, hard to, upstream provider, bad request,
         long time, total retry, total time, long running
     """,
@@ -326,7 +341,8 @@ _FOREIGN = """
     过多=too many, 高于=exceeds, 溢出=overflow, 达到=reached, 最大=maximum, 最长=maximum, 上限=limit,
     限制=limit, 最多=at most, 允许=allowed, 支持=supports, 模型=model, 令牌=tokens, 词元=tokens,
     输出=output, 生成=generated, 补全=completion, 字符=characters, 字节=bytes, 图片=image, 图像=image,
-    文件=file, 页=pages, 缩短=shorten, 减少=reduce, 精简=shorten, 删减=trim, 截断=truncate,
+    文件=file, 页=pages, 重试=retry, 再试=try again, 缩短=shorten, 减少=reduce, 精简=shorten, 删减=trim,
+    截断=truncate,
     压缩=compress, 实际=actual, 当前=current, 收到=received, 为=is, 频率=rate limit, 并发=concurrency,
     限流=rate limit, 速率=rate limit, 请求过于频繁=too many requests, 频繁=too many requests,
     每分钟=per minute, 每天=per day, 限速=rate limit, 余额=balance, 欠费=arrears, 额度=quota,

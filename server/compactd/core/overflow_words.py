@@ -59,7 +59,18 @@ LABELS = frozenset(
 """Words before a colon that name what follows, and say nothing themselves."""
 MAXIMUM_YOU, MAX_YOU = ["maximum", "tokens", "you"], ["max", "tokens", "you"]
 """Before "requested": Bedrock's name of the output cap (400, Converse, seen 2024-12)."""
+GLUED = r"(?i)([a-z]{2,9})(\d{3,9})(tokens?)?"
+GLUING = listed("is are was has have had of to than by at only limit limited maximum max length size window")
+"""Words that a number is printed onto where a blank was forgotten (gpt4all: `is2614tokens`)."""
+NUMBERED = r"_\w*\d{3,}\w*$"
+"""Identifiers of one thing: `call_prompt_is_too_long_202128`."""
 SCALES = {"k": 1000, "m": 1_000_000}
+
+
+LONGEST_NAME = 80
+"""Characters of an identifier; a longer one is no name of anything."""
+SEAM = r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3040-\u9fff\uac00-\ud7a3])"
+"""Between scripts, where no blank stands."""
 
 
 class Lexeme(NamedTuple):
@@ -76,6 +87,7 @@ class Lexeme(NamedTuple):
 def lexemes(text: str) -> list[Lexeme]:
     """`text` as concepts, in order. Cost: O(characters)."""
     if not text.isascii():
+        text = re.sub(SEAM, " ", text)
         text = foreign_words().sub(lambda found: f" {FOREIGN[found.group()]} ", text.translate(WIDE))
     elif "`" in text:
         text = text.replace("`", " ")
@@ -147,6 +159,16 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
                     _push(found, known or NONE, low, at)
                 else:
                     _identifier(found, part, low, at)
+        return
+    if (glued := re.fullmatch(GLUED, word)) is not None and glued.group(1).lower() in GLUING:
+        before, digits, behind = glued.groups()
+        _push(found, WORDS.get(before.lower(), NONE), before.lower(), at)
+        found.append(Lexeme(NUMBER, digits, int(digits), at))
+        if behind:
+            _push(found, WORDS[behind.lower()], behind.lower(), at)
+        return
+    if len(word) < LONGEST_NAME and re.search(NUMBERED, word) is not None:
+        found.append(Lexeme(NONE, lower, 0, at))
         return
     if "[" in word or word.count(".") > 1 or (any(c.isdigit() for c in word) and "_" not in word):
         tail = re.split(r"[.\[\]]", lower)[-1]

@@ -1,0 +1,103 @@
+"""A report of one failure without what a logger and an interpreter put around it.
+
+`2026-01-02 10:00:00 - srv - ERROR - <sentence>` and a traceback round `<sentence>` are one provider's word
+with its wrapper. Several lines of a log, or a line below error level, are a log that somebody quotes.
+"""
+
+from __future__ import annotations
+
+import re
+
+READ = 4000
+"""Characters that are looked at."""
+MARKS = 14
+"""Most marks of a logger before a sentence: docker's, the time, process, level, module, line."""
+
+LEVEL = (
+    r"[\[(<]?(?:ERROR|WARN(?:ING)?|FATAL|CRITICAL|SEVERE|EXCEPTION)[\])>]?(?=[\s:|\-\[])"
+    r"|[\[(<](?i:error|warn(?:ing)?|fatal|critical)[\])>](?=[\s:|\-\[])"
+    r"|(?i:error|warn(?:ing)?|fatal|critical|exception)(?=:\s|\s{0,3}\|)"
+)
+TIME = (
+    r"(?:\[?\(?\d{2,4}[-/.]\d\d[-/.]\d\d(?:[T ,]{1,2}|(?=[\]\s]))|\d\d-\d\d )?"
+    r"\[?\d{1,2}:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d| UTC)?(?:\s[AP]M)?\)?\]?"
+)
+MARK = (
+    r"\s{0,8}(?:"
+    rf"(?P<time>{TIME})"
+    r"|(?P<date>\d{4}-\d\d-\d\d(?=\s)|[A-Z][a-z]{2}\s{1,2}\d{1,2}(?=\s\d\d:)|[EWF]\d{4}(?=\s))"
+    rf"|(?P<level>{LEVEL})"
+    r"|(?P<bracket>\[[^\]\n]{0,60}(?i:error)[^\]\n]{0,20}\])"
+    r"|\[[^\]\n]{1,120}\]|\(\w{1,30}[ ]pid=\d{1,9}\)"
+    r"|[\w.-]{1,60}\s{1,4}\|(?=\s)|[\w./<>-]{1,80}:[\w.<>-]{1,60}(?::\d{1,6})?(?=\s[-|]|:\s|\s-)"
+    r"|[\w./-]{1,80}\.\w{1,4}:\d{1,6}\]?:?|[\w.-]{2,60}\[\d{1,9}\]:|srv\s{1,4}\w{2,30}:"
+    r"|[\w.]{3,80}(?=\s-\s)|\d{1,9}(?=\s[\w.]{1,40}[:.]\w{1,9}[:\]])|[-–—|•:→⎿❌✗✘×!]{1,3}(?=\s)"
+    r")"
+)
+"""One mark of a logger at the beginning of a line."""
+TOLD = r"(?:INFO|DEBUG|TRACE|info|debug|trace|NOTICE)\b"
+STAMPED = (
+    rf"(?m)^\W{{0,3}}(?:[A-Z][a-z]{{2}}\s{{1,2}}\d{{1,2}}\s|[\w.-]{{1,24}}\s{{1,4}}\|?\s?)?"
+    rf"(?:{TIME}|(?:INFO|DEBUG|TRACE|WARN|ERROR)[ :\]])"
+)
+
+FRAMES = (
+    r"(?m)(?:^|\\n)[ \t│|]{0,12}(?:"
+    r"at\s(?:async\s)?[\w$.<>\[\]#`/@:\\ -]{1,200}(?:\(.*)?"
+    r"|File\s\"[^\"\n]{1,300}\",\sline\s\d{1,7}.*(?:\n[ \t]{3,80}\S.*){0,2}"
+    r"|thread\s'[^'\n]{1,60}'\spanicked\sat\s[^\n]{1,200}|note:\srun\swith\s[^\n]{1,200}"
+    r"|\[?(?:Previous|The above|During handling|Caused by the)[^\n]{0,200}"
+    r"|(?:Traceback|Stack trace|Stacktrace|stack backtrace|Call stack|--- End of)\b.{0,160}"
+    r"|[ \t]{2,80}[\^~]{2,}[ \t]*|\d{1,3}:\s+0x[0-9a-f]{4,}.*|\d{1,3}\s+0x[0-9a-f]{4,}.*"
+    r")[ \t]*(?=\\n|$)"
+)
+"""Frames of a stack: Node's and Java's and .NET's `at …`, Python's `File "…"` with its source."""
+PATHS = r"(?<![\w:/])(?:[A-Za-z]:)?(?:[/\\][\w.@~+-]{1,80}){2,20}(?::\d{1,7}){0,2}"
+"""Names of files, whose words say nothing."""
+
+
+KEYED = r"\b(?:error_message|message|msg|error|err|detail)=\"((?:[^\"\\\n]|\\.){8,600})\""
+PAIRS = r"(?:^|\s)\w{1,30}=[^\s]"
+"""`key=value` records of a logger (logfmt, Go's slog, ik_llama.cpp)."""
+
+
+def bare(prose: str) -> str:
+    """`prose` without one logger's marks before it and without frames of a stack. Cost: O(characters)."""
+    text = prose[:READ]
+    if (
+        "  at " in text
+        or "\tat " in text
+        or "panicked" in text
+        or 'File "' in text
+        or "Traceback" in text
+        or "0x" in text
+    ):
+        text = re.sub(FRAMES, "", text).strip("\n")
+    if '="' in text and "\n" not in text.strip() and len(re.findall(PAIRS, text)) > 1:
+        found = re.search(KEYED, text)
+        if found is not None and not re.search(r"(?i)\blevel=\"?(?:info|debug|trace)", text):
+            return found.group(1)
+    first = text.lstrip()
+    if first[:1].isalpha() and "ERROR" not in first[:8] and " | " not in first[:60] and ":" not in first[:90]:
+        return text
+    return _unlogged(text)
+
+
+def _unlogged(text: str) -> str:
+    """`text` without the marks of the one line of a log that it is."""
+    at, stamped, mark = 0, False, re.compile(MARK)
+    while text[at : at + 1] in ("\n", " ", "\t"):
+        at += 1
+    start = at
+    for _ in range(MARKS):
+        found = mark.match(text, at)
+        if found is None:
+            break
+        stamped = stamped or found.lastgroup is not None
+        at = found.end()
+    rest = text[at:].lstrip(" \t:-|")
+    if not stamped or at == start or not rest or re.match(TOLD, rest) is not None:
+        return text
+    if sum(1 for _ in re.finditer(STAMPED, rest)):
+        return text
+    return rest

@@ -115,15 +115,18 @@ def test_whatever_is_no_summary_gives_way_to_the_next_strategy(
 
 @pytest.mark.parametrize("step", [Silence(), Stall(SUMMARY[:100])], ids=["silent", "stalled"])
 def test_a_summariser_that_takes_too_long_is_given_up(spawn: Spawn, server: Loopback, step: Any) -> None:
-    server.play(step)
+    server.play(Answer(text=SUMMARY), step)
     daemon = spawn(env=environment("anthropic", server.base_url))
-    name = filled(daemon, summary_deadline_s=0.5)
+    name = filled(daemon)
+    daemon.call("session/compact", session_id=name, keep_recent=2000)
+    daemon.call("session/append", session_id=name, messages=[*turns(10, 500), user(20)])
+    daemon.call("session/configure", session_id=name, compaction={"summary_deadline_s": 0.5})
 
     done = daemon.call("session/compact", session_id=name, keep_recent=2000)
 
     assert (done["compacted"], done["strategy"]) == (True, "extract")
     assert "longer than 0.5 seconds" in done["reason"]
-    assert server.requests[0].was_left()
+    assert server.requests[1].was_left()
 
 
 def test_a_previous_summary_is_merged_and_sent_once(spawn: Spawn, server: Loopback) -> None:

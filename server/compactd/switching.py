@@ -11,6 +11,7 @@ from compactd.core.registry import Lookup
 from compactd.core.tokens import message_tokens, system_tokens, tool_tokens
 from compactd.errors import CannotFit
 from compactd.messages import CompactionResult, ModelChanged
+from compactd.rewinding import undo
 from compactd.session import Session
 
 MARGIN = 0.97
@@ -87,6 +88,9 @@ async def _made_to_fit(
         raise _refused(found, over, error) from None
     after = await session.world.in_worker(lambda: _under(session, found, base_url))
     if after.decision.kind == "over":
+        if result.compacted:
+            await session.durable(undo(session)[1])
+            session.tell_usage()
         raise _refused(found, after)
     return result
 

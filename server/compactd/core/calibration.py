@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compactd.core.entries import UsageReported
+from compactd.core.entries import EntryId, UsageReported
 from compactd.core.usage import context_size, visible_output
 
 LEAST_SLOPE = 0.7
@@ -164,18 +164,33 @@ class Calibrator:
         again, and when that happens no entry tells."""
         self._is_broken = True
         """What came since the last report was counted by two estimators, or there is no last report."""
+        self._alike: set[EntryId] = set()
+        """The messages since the estimator changed, where it did."""
 
-    def appended(self, estimator: str) -> None:
+    def appended(self, estimator: str, entry_id: EntryId) -> None:
         """A message was counted by `estimator`."""
         if estimator != self._estimator:
             self._is_mixed = self._is_mixed or self._estimator is not None
             self._is_broken = True
             self._estimator = estimator
+            self._alike.clear()
+        if self._is_mixed:
+            self._alike.add(entry_id)
 
     def forget(self) -> None:
         """The context is another one: the next report is no growth of the last."""
         self.answer, self._reported = Answer(), None
         self._is_broken = True
+
+    def recounted(self, answer: int | None) -> int:
+        """Another estimator takes the last answer for `answer` tokens, none where the view lacks it: by how
+        much our trailing estimate of it changes."""
+        last = self.answer
+        if answer is None:
+            return 0
+        counted = last.counted if last.is_reported else answer
+        self.answer = Answer(counted, answer, last.is_reported)
+        return counted - last.counted
 
     def reported(
         self,
@@ -208,7 +223,7 @@ class Calibrator:
         if not self._is_mixed:
             learned = learned.measured(size, max(0, estimated - since))
         self._learned[key] = learned
-        self._is_broken = False
+        self._is_broken = self._is_mixed and entry.entry_id not in self._alike
 
     def scale(self, estimator: str, model: str | None, factor: float) -> Scale:
         """How to read what `estimator` counted for `model`, whose family has this `factor`."""

@@ -39,7 +39,7 @@ from compactd.core.entries import (
 )
 from compactd.core.ondemand import Decode, OnDemand
 from compactd.core.pieces import clear, release
-from compactd.core.shown import shown
+from compactd.core.shown import behind, shown
 from compactd.core.titles import title_of
 from compactd.core.usage import Billing, context_size
 from compactd.messages import Message
@@ -279,16 +279,21 @@ class Fold:
     def recount(self, estimator: str, count: Callable[[Message], int]) -> None:
         """Counts again what another estimator than `estimator` counted: after a change of model or settings.
 
-        O(messages counted by another estimator). The view's epoch stays: only the estimates are other ones.
+        O(messages counted by another). The epoch stays; the estimates are those of a replay.
         """
         foreign = [i for i, name in self.estimators.items() if name != estimator]
         for entry_id in foreign:
             item = self.originals[entry_id]
             self.originals[entry_id] = msgspec.structs.replace(item, tokens=count(item.message))
             self.estimators[entry_id] = estimator
-        self._recount = count
-        if foreign:
+        is_replayed, self._recount = self._recount is None and bool(self._in_force), count
+        # Summaries and stubs may be another's too; ranks are not loaded for them.
+        if foreign or (is_replayed and not estimator.endswith("_base")):
+            report, items = self.last_report, self.items
             self._rebuild()
+            if self.base is not None and report and report.entry_id:
+                (_, was), (answer, came) = (behind(i, report.entry_id) for i in (items, self.items))
+                self.trailing += came - was + self.calibrator.recounted(answer)
 
     def _append(self, entry: Appended, message: Message | None) -> None:
         entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
@@ -313,7 +318,7 @@ class Fold:
         self.items.append(item)
         self.items_tokens += tokens
         self.trailing += tokens
-        self.calibrator.appended(entry.tokens[1])
+        self.calibrator.appended(entry.tokens[1], entry_id)
         self._view = None
 
     def _grow(self, entry_id: EntryId, parent: EntryId | None) -> None:
@@ -326,19 +331,14 @@ class Fold:
         self.reported_window = usage.context_window or self.reported_window
         if not entry.is_base or entry.epoch != self.epoch:
             return
-        before, answer = (self.base, self.trailing), None
-        self.last_report = entry
+        before, self.last_report = (self.base, self.trailing), entry
         self.base = context_size(usage)
         self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
         if entry.entry_id is None:
             self.calibrator.forget()
             return
-        for item in reversed(self.items):
-            if item.entry_id == entry.entry_id:
-                answer = item.tokens
-                self.trailing += 0 if entry.reported_output else answer
-                break
-            self.trailing += item.tokens
+        answer, came = behind(self.items, entry.entry_id)
+        self.trailing += came if entry.reported_output else came + (answer or 0)
         self.calibrator.reported(entry, self.model.model, before, answer, self.trailing, self.estimated)
 
     def _step(self, entry: Step) -> None:

@@ -43,6 +43,7 @@ from compactd.messages import (
     ToolResult,
 )
 
+MARK_DOCUMENT = Document(media_type="text/plain", text=MARK)
 ARGUMENTS = Raw(b'{"redacted":"%s"}' % MARK.encode())
 """A redacted call's arguments: an object, as providers want it."""
 
@@ -64,12 +65,15 @@ def blanked(message: Message) -> Message:
     """`message` with a mark in the place of whatever it says; what it is stays.
 
     Thinking loses its signature with its text. A picture, and a block that only one provider reads, can hold
-    no mark: a text stands there. Usage, ids and the flags of `meta` stay.
+    no mark: a text stands there, or a document where nobody said anything, so that what was no request is
+    none now (law 6). Usage, ids and the flags of `meta` stay.
     """
     meta = message.meta
+    is_said = any(isinstance(block, Text) and block.text.strip() for block in message.content)
+    mark = Text(text=MARK) if is_said else MARK_DOCUMENT
     return msgspec.structs.replace(
         message,
-        content=tuple(_blanked(block) for block in message.content),
+        content=tuple(_blanked(block, mark) for block in message.content),
         meta=None
         if meta is None
         else Meta(
@@ -82,10 +86,12 @@ def blanked(message: Message) -> Message:
     )
 
 
-def _blanked(block: Block) -> Block:
+def _blanked(block: Block, mark: Block) -> Block:
     match block:
-        case Text(text=""):
-            return block
+        case Text(text=text) if not text.strip():
+            return Text(text="")
+        case Text():
+            return Text(text=MARK)
         case Thinking():
             return Thinking(text=MARK)
         case ToolCall(call_id=call_id, name=name, arguments=arguments):
@@ -94,9 +100,9 @@ def _blanked(block: Block) -> Block:
         case ToolResult():
             return msgspec.structs.replace(block, content=MARK)
         case Document():
-            return Document(media_type="text/plain", text=MARK)
+            return MARK_DOCUMENT
         case _:
-            return Text(text=MARK)
+            return mark
 
 
 def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
@@ -309,4 +315,4 @@ class _Cleaning(Struct, frozen=True):
         if isinstance(block, Text):
             return Text(text=self.scrub.text(block.text))
         said = strings(self.codec.encode(Message(role="user", content=(block,))))
-        return block if all(self.scrub.text(text) == text for text in said) else _blanked(block)
+        return block if all(self.scrub.text(text) == text for text in said) else _blanked(block, MARK_DOCUMENT)

@@ -49,3 +49,14 @@ def _with_stub_of(item: Item, stubs: Mapping[EntryId, Stub], recount: Count | No
         return item
     short = with_stub(item, stub)
     return short if recount is None else msgspec.structs.replace(short, tokens=recount(short.message))
+
+
+def behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:
+    """(tokens of that message, none where it is not among `items`; tokens of what follows it, of everything
+    where it is not there). O(what follows)."""
+    came = 0
+    for item in reversed(items):
+        if item.entry_id == entry_id:
+            return item.tokens, came
+        came += item.tokens
+    return None, came

@@ -1,0 +1,328 @@
+"""A session's life in this process: what a client may do to it, and the laws that hold after each step.
+
+The laws are those of behaviour.md, "Laws"; docs/laws.md says which test keeps which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd import recovery, redacting, rewinding, switching, turns
+from compactd.compacting import compact, prune
+from compactd.core.asked import CompactRequest
+from compactd.core.cuts import newest_request
+from compactd.core.entries import Entry, Item, Opened, View
+from compactd.core.fileops import files_of
+from compactd.core.fold import fold
+from compactd.core.intake import New
+from compactd.core.projection import project
+from compactd.core.settings import GivenSettings
+from compactd.core.tokens import message_tokens
+from compactd.errors import CannotFit, CompactdError, NothingToUndo
+from compactd.following import decode_entries
+from compactd.formats.base import RENDERABLE, read_messages, render
+from compactd.formats.journalled import decoder_of
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import (
+    CompactionEnd,
+    CompactionResult,
+    CompactionStart,
+    Message,
+    Meta,
+    Text,
+    Tool,
+    Usage,
+)
+from compactd.recovery import FailedRequest
+from compactd.session import Session
+from compactd.store.memory import MemoryJournal
+from formats.rendered import problems
+from laws.quiet_world import Quiet, done
+
+MOST_ATTEMPTS = 3
+"""Smaller requests after a rejection (behaviour.md, "Overflow")."""
+
+SNUG = GivenSettings(context_window=4_000)
+
+
+def opened(world: Quiet, profile: str, given: GivenSettings = SNUG) -> Session:
+    """A session that was just started under this profile."""
+    first = Opened(v=1, id="s", at=world.now())
+    session = _session(world, (first,))
+    session.configure("start", compaction=replace(given, profile=profile))
+    return session
+
+
+def _session(world: Quiet, entries: Sequence[Entry]) -> Session:
+    journal = MemoryJournal()
+    journal.append([msgspec.json.encode(entry) for entry in entries])
+    return Session(world, "s", journal, entries, persistent=False)
+
+
+def reopened(session: Session, upto: int | None = None) -> Session:
+    """The same journal, or its first `upto` records, opened anew from its bytes."""
+    records = [msgspec.json.encode(entry) for entry in session.entries[:upto]]
+    assert isinstance(session.world, Quiet)
+    return _session(session.world, decode_entries(records))
+
+
+def whole(session: Session) -> int:
+    """Tokens of the whole next request, each message counted anew."""
+    projection = project(session.fold.view().items, session.counter.count)
+    counted = sum(message_tokens(each.message, session.counter) for each in projection.messages)
+    left_out = {"orphan_result", "duplicate_result"} & {repair.kind for repair in projection.repairs}
+    # Of a result that was left out beside other content, pictures and documents stay counted.
+    assert projection.tokens >= counted if left_out else projection.tokens == counted
+    return projection.tokens + sum(session.fold.fixed)
+
+
+class Life:
+    """One session, what was said in it, and what of it may be gone."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.said: dict[str, bytes] = {}
+        """Entry to the bytes that were acknowledged."""
+
+    # --- what a client does ---------------------------------------------------------------------------
+
+    def append(
+        self,
+        messages: Sequence[Message],
+        report: Usage | None = None,
+        epoch: int | None = None,
+        *,
+        files: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+        ends_turn: bool = False,
+    ) -> None:
+        """Appends, with a usage report of any epoch."""
+        # As the daemon takes them in: the bytes are the client's, the values are read from them.
+        read = read_messages([Raw(encode_message(message)) for message in messages])
+        new = New(
+            read=read,
+            tokens=tuple(self.session.count_message(message) for message, _ in read),
+            report=None if report is None else (report, True),
+            epoch=epoch,
+            files_read=files[0],
+            files_modified=files[1],
+        )
+        taken = turns.end(self.session, new)[0] if ends_turn else self.session.append(new)
+        assert len(taken.intake.entry_ids) == len(messages)
+        acknowledged = zip(taken.intake.entry_ids, (bytes(raw) for _, raw in read), strict=True)
+        self.said.update(acknowledged)
+
+    def compact(self, request: CompactRequest, *, twice: bool = True) -> CompactionResult | None:
+        """A compaction: laws 2, 7 and, with `twice`, 8."""
+        session = self.session
+        before, size, earlier = _shown(session), whole(session), _files(session.fold.items)
+        result = self._compacted_alike(request) if twice else _tried(session, request)
+        if not isinstance(result, CompactionResult):
+            assert _shown(session) == before
+            return None
+        assert (result.tokens_before, result.tokens_after) == (size, whole(session))
+        if result.compacted:
+            assert result.tokens_after < size
+            assert result.tokens_after <= (request.target_tokens or size)
+            self._files_stay(earlier, result)
+        else:
+            assert result.reason
+            assert _shown(session) == before
+        then = _shown(session)
+        again = _tried(session, request)
+        assert isinstance(again, CompactionResult)
+        assert (again.compacted, _shown(session)) == (False, then)
+        return result
+
+    def _compacted_alike(self, request: CompactRequest) -> CompactionResult | CompactdError:
+        """Law 8: it was tried before without a trace, and a twin from the same journal does the same."""
+        session, before = self.session, _shown(self.session)
+        twin = reopened(session)
+        tried = _tried(session, request, dry_run=True)
+        assert _shown(session) == before
+        result, same = _tried(session, request), _tried(twin, request)
+        if isinstance(result, CompactionResult):
+            assert isinstance(same, CompactionResult)
+            assert isinstance(tried, CompactionResult)
+            untimed = {"created_at": 0.0, "duration_ms": 0}
+            assert replace(same, **untimed) == replace(result, **untimed)
+            assert (tried.tokens_after, tried.summary) == (result.tokens_after, result.summary)
+        else:
+            assert isinstance(same, CompactdError)
+            assert same.data == result.data
+        assert _shown(twin) == _shown(session)
+        return result
+
+    def begin(self) -> None:
+        """The check before a model request."""
+        try:
+            begun = done(turns.begin(self.session))
+        except CannotFit:
+            return
+        if begun.compaction is not None and begun.compaction.compacted:
+            assert begun.compaction.tokens_after < begun.compaction.tokens_before
+
+    def rejected(self, failed: FailedRequest) -> None:
+        """Law 3: a provider that rejects whatever it is sent; each attempt sends less, and they end."""
+        sent = whole(self.session)
+        for _ in range(MOST_ATTEMPTS):
+            if not done(recovery.recover(self.session, failed)).retry:
+                return
+            smaller = whole(self.session)
+            assert smaller < sent
+            sent = smaller
+        assert not done(recovery.recover(self.session, failed)).retry
+
+    def change(self, how: str) -> None:
+        """Undo, redo or prune; where that cannot be, nothing changes."""
+        before = _shown(self.session)
+        try:
+            match how:
+                case "undo":
+                    rewinding.undo(self.session)
+                case "redo":
+                    rewinding.redo(self.session)
+                case _:
+                    size = whole(self.session)
+                    done(prune(self.session))
+                    assert whole(self.session) <= size
+        except (NothingToUndo, CannotFit):
+            assert _shown(self.session) == before
+
+    def branch(self, at: int) -> None:
+        """Goes on from any entry."""
+        known = [*self.session.fold.originals, *self.session.fold.steps]
+        if known:
+            rewinding.branch(self.session, known[-1 - at % len(known)])
+
+    def pin(self, at: int, is_on: bool) -> None:
+        """Pins any message, or lets it go."""
+        if self.said:
+            self.session.pin([list(self.said)[at % len(self.said)]], is_on)
+
+    def redact(self, at: int) -> None:
+        """Takes any message's words out."""
+        if self.said:
+            entry_id = list(self.said)[at % len(self.said)]
+            done(redacting.redact(self.session, [entry_id]))
+            del self.said[entry_id]
+
+    def configure(
+        self, given: GivenSettings, system: str | None = None, tools: Sequence[Tool] | None = None
+    ) -> None:
+        """Other settings, another system prompt, other tools."""
+        offered = None if tools is None else tuple((tool, Raw(msgspec.json.encode(tool))) for tool in tools)
+        self.session.configure("configure", compaction=given, system_prompt=system, tools=offered)
+
+    def switch(self, model: str) -> None:
+        """Another model; where the conversation does not fit there, the old one stays."""
+        old = self.session.fold.model
+        try:
+            done(switching.switch(self.session, model, None))
+        except CannotFit:
+            assert self.session.fold.model == old
+
+    # --- the laws -------------------------------------------------------------------------------------
+
+    def laws_hold(self) -> None:
+        """Laws 1, 4, 6 and 9, and that each start of a compaction had its end."""
+        session = self.session
+        self.views_are_valid()
+        originals = session.fold.originals
+        assert {entry: bytes(originals[entry].source or b"") for entry in self.said} == self.said
+        newest_stays(session)
+        assert session.running is None
+        again = reopened(session)
+        assert _shown(again) == _shown(session)
+        assert numbers(again) == numbers(session)
+        scratch = fold(session.entries, decoder_of(session.entries))
+        assert scratch.view().epoch == session.fold.epoch
+        assert [item.entry_id for item in scratch.items] == [item.entry_id for item in session.fold.items]
+        assert isinstance(session.world, Quiet)
+        open_ones = 0
+        for event in session.world.events:
+            open_ones += isinstance(event, CompactionStart) - isinstance(event, CompactionEnd)
+            assert open_ones in (0, 1)
+        assert open_ones == 0
+        session.world.events.clear()
+
+    def views_are_valid(self) -> None:
+        """Law 1, in every format."""
+        session = self.session
+        projection = project(session.fold.view().items, session.counter.count)
+        model = session.fold.model.model
+        for name in RENDERABLE:
+            rendered = render(name, session.fold.system_prompt, session.tools(), projection, model)
+            assert (name, problems(name, rendered, model)) == (name, [])
+
+    def _files_stay(self, earlier: tuple[set[str], set[str]], result: CompactionResult) -> None:
+        """Law 7."""
+        read, modified = set(result.read_files), set(result.modified_files)
+        assert not read & modified
+        assert earlier[1] <= modified
+        assert earlier[0] <= read | modified
+        if result.messages_removed:
+            stays = {item.entry_id for item in self.session.fold.items}
+            gone = [item for item in self.session.fold.path_items() if item.entry_id not in stays]
+            assert set(files_of(gone)[0]) <= read | modified
+            assert set(files_of(gone)[1]) <= modified
+
+
+def newest_stays(session: Session) -> None:
+    """Law 6: what a person asked last on this branch is in the view, word for word."""
+    path = session.fold.path_items()
+    newest = newest_request(path)
+    if newest is None:
+        return
+    shown = {item.entry_id: item for item in session.fold.items}
+    asked = path[newest]
+    assert asked.entry_id in shown
+    assert _texts(shown[asked.entry_id].message) == _texts(asked.message)
+
+
+def _texts(message: Message) -> list[str]:
+    return [block.text for block in message.content if isinstance(block, Text)]
+
+
+def _tried(
+    session: Session, request: CompactRequest, *, dry_run: bool = False
+) -> CompactionResult | CompactdError:
+    try:
+        return done(compact(session, request, dry_run=dry_run))
+    except CannotFit as error:
+        return error
+
+
+def _shown(session: Session) -> tuple[View, list[Message]]:
+    """The view by its values: each item without the bytes and the state of its decoding."""
+    view = session.fold.view()
+    plain = tuple(replace(item, body=_NOTHING, source=None) for item in view.items)
+    return replace(view, items=plain), [item.message for item in view.items]
+
+
+_NOTHING = Message(role="user", content=())
+
+
+def numbers(session: Session) -> tuple[object, ...]:
+    """What else a restart must not change."""
+    return (
+        session.token_usage(),
+        session.size,
+        session.decision,
+        session.pending.call_ids,
+        session.fold.pinned_by_id(),
+        session.fold.steps_in_force(),
+        session.fold.last_undone(),
+        session.fold.model,
+        session.resolved,
+        session.fold.next_id,
+    )
+
+
+def _files(items: Iterable[Item]) -> tuple[set[str], set[str]]:
+    """(read, modified) that the view's summary lists."""
+    metas = [item.message.meta or Meta() for item in items if item.kind == "summary"]
+    return {f for meta in metas for f in meta.read_files}, {f for meta in metas for f in meta.modified_files}

@@ -1,0 +1,93 @@
+"""A process without a client, for sessions in a test's own process: it tells nobody, and works at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import count
+from typing import TypeVar
+
+from msgspec import Raw, Struct
+
+from compactd.catalogue import Catalogue
+from compactd.core.lookup import Lookup
+from compactd.core.observed import Key, Observed, in_force, key, observation_of
+from compactd.core.settings import GivenSettings
+from compactd.errors import NoProvider
+from compactd.loop_limits import LoopLimits
+from compactd.messages import Event
+from compactd.providers.base import Provider
+from compactd.world import ClientFailed
+
+T = TypeVar("T")
+
+CATALOGUE = Catalogue()
+_RUNNER = asyncio.Runner()
+
+
+def done(work: Coroutine[object, object, T]) -> T:
+    """What `work` gives back, on the one loop of these tests."""
+    return _RUNNER.run(work)
+
+
+class Quiet:
+    """A `World` of its own: its own clock, its own learned windows, no key, no network."""
+
+    def __init__(self) -> None:
+        self._ticks = count(1)
+        self._learned: dict[Key, Observed] = {}
+        self.events: list[Event] = []
+        """What a client would have been told."""
+
+    def now(self) -> float:
+        """One second later at each question."""
+        return float(next(self._ticks))
+
+    def emit(self, session_id: str, seq: int, event: Event) -> None:
+        """Keeps it."""
+        self.events.append(event)
+
+    def notice(self, text: str) -> None:
+        """Nobody reads it."""
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """At once, here."""
+        return work()
+
+    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+        """Nothing is set outside."""
+        return ()
+
+    def switch(self, names: Sequence[str]) -> str | None:
+        """Nothing is switched."""
+        return None
+
+    def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
+        """The packaged registry's answer."""
+        return None if model is None else CATALOGUE.lookup(model, None, base_url)
+
+    def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
+        """There is none."""
+        raise NoProvider("no provider here")
+
+    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+        """There is none."""
+        raise ClientFailed("there is no client", is_gone=True)
+
+    def loop_limits(self) -> LoopLimits:
+        """The defaults."""
+        return LoopLimits()
+
+    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+        """What a rejection taught this world."""
+        return in_force(self._learned.get(key(found.model, found.provider, base_url)), found)
+
+    async def ask_server(self, model: str | None, base_url: str | None) -> None:
+        """There is none."""
+
+    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
+        """Keeps it while the test lasts."""
+        one = observation_of(found, base_url, window, "rejection", self.now())
+        if one is not None:
+            self._learned[one.key] = one
+        return one

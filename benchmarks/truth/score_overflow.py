@@ -46,7 +46,7 @@ def wrongs(row: Row, verdict: Verdict) -> list[str]:
         found.append(f"overflow {verdict.overflow}, expected {row['overflow']}")
     if verdict.kind != row["label"]:
         found.append(f"kind {verdict.kind}, expected {row['label']}")
-    if row["kind"] == "error":
+    if row.get("kind", "error") == "error":
         for name in ("limit", "requested"):
             if getattr(verdict, name) != row[name]:
                 found.append(f"{name} {getattr(verdict, name)}, expected {row[name]}")
@@ -87,7 +87,7 @@ def main() -> None:
     print(f"precision        {share(hit, said)}")
     print(f"recall           {share(hit, true)}")
     print(f"kind             {share(sum(v.kind == row['label'] for row, v in judged), len(rows))}")
-    errors = [(row, v) for row, v in judged if row["kind"] == "error"]
+    errors = [(row, v) for row, v in judged if row.get("kind", "error") == "error"]
     for name in ("limit", "requested"):
         stated = [(row, v) for row, v in errors if row[name] is not None]
         print(f"{name:16} {share(sum(getattr(v, name) == row[name] for row, v in stated), len(stated))}")

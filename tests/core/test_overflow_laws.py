@@ -130,12 +130,21 @@ def test_an_echo_alone_is_not_read_however_long() -> None:
         "/a",
         "1a",
         "上a",
+        "    raise a(\n",
+        "raise a(\n    b\nc.",
+        "[a] | ",
+        "a.b.cError ",
+        "incomplete max_tok ",
+        "field a ",
+        "{'a': } 'b' ",
     ],
 )
 def test_a_repeated_piece_is_read_in_linear_steps(piece: str) -> None:
     found = classify(Failure(text=piece * 20_000))
+    answered = classify(Failure(text=piece * 20_000, status=500))
 
     assert not found.overflow
+    assert not answered.overflow
 
 
 def test_ten_thousand_notations_within_each_other_are_read_without_recursion() -> None:

@@ -70,3 +70,22 @@ def test_an_unrelated_refusal_that_quotes_the_request_is_no_overflow(message: st
 def test_a_refusal_in_quotation_marks_alone_is_one() -> None:
     assert is_overflow(f'400 "{TOO_LONG}"')
     assert is_overflow(f'Error: request failed with message: "{TOO_LONG}"', 400)
+
+
+SERVICED = (
+    "[inference] | ValueError: {}\n[inference] | Traceback (most recent call last):\n"
+    '[inference] |   File "/srv/app/serve.py", line 88, in handle\n[inference] |     return run(request)'
+)
+
+
+def test_a_services_lines_are_its_word_only_where_a_server_answered_with_them() -> None:
+    text = SERVICED.format(TOO_LONG)
+
+    assert is_overflow(text, 500)
+    assert not is_overflow(text)
+
+
+def test_lines_of_two_services_are_no_one_services_word() -> None:
+    text = SERVICED.format(TOO_LONG) + "\n[router] | INFO: 3 models loaded\n[router] | INFO: ready"
+
+    assert not is_overflow(text)

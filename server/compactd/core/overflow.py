@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compactd.core.overflow_bare import bare
+from compactd.core.overflow_bare import bare, unserviced
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_meaning import Kind, Meaning, meaning
 from compactd.core.overflow_neighbours import SMALLEST
@@ -144,11 +144,12 @@ def classify(failure: Failure) -> Verdict:
         return _silent(
             failure, failure.status, code_verdict=_by_codes(failure, (failure.code,) if failure.code else ())
         )
+    answered = failure.status is not None and failure.status >= 400
+    text = unserviced(text) if answered else text
     body = unwrap(text)
     status = failure.status if failure.status is not None else _status(text, body)
     embeds = "embed" in (failure.provider or "").lower() or "rerank" in (failure.provider or "").lower()
 
-    answered = failure.status is not None and failure.status >= 400
     quoted = quotes(text, body, answered=answered, coded=bool(failure.code))
     said = _said(body, embeds=embeds)
     if quoted and (said.kind in (None, "overflow") or quoted == "surely"):
@@ -168,6 +169,8 @@ def classify(failure: Failure) -> Verdict:
         coded = (
             _by_codes(failure, body.codes) if said.kind in ("server", "payload_too_large", "auth") else None
         )
+        if said.kind == "payload_too_large" and 413 in (status, *body.statuses):
+            coded = None
         if coded is not None and coded.kind in ("overflow", "rate_limit") and said.kind != "auth":
             return _verdict(failure, coded)
         return _verdict(failure, said)

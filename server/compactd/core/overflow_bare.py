@@ -28,6 +28,7 @@ MARK = (
     r"|(?P<date>\d{4}-\d\d-\d\d(?=\s)|[A-Z][a-z]{2}\s{1,2}\d{1,2}(?=\s\d\d:)|[EWF]\d{4}(?=\s))"
     rf"|(?P<level>{LEVEL})"
     r"|(?P<bracket>\[[^\]\n]{0,60}(?i:error)[^\]\n]{0,20}\])"
+    r"|(?P<place>\[?[\w./-]{1,80}\.(?:py|cc|cpp|rs|go|ts|js):\d{1,6}\]:?(?=\s))"
     r"|\[[^\]\n]{1,120}\]|\(\w{1,30}[ ]pid=\d{1,9}\)"
     r"|[\w.-]{1,60}\s{1,4}\|(?=\s)|[\w./<>-]{1,80}:[\w.<>-]{1,60}(?::\d{1,6})?(?=\s[-|]|:\s|\s-)"
     r"|[\w./-]{1,80}\.\w{1,4}:\d{1,6}\]?:?|[\w.-]{2,60}\[\d{1,9}\]:|srv\s{1,4}\w{2,30}:"
@@ -56,9 +57,42 @@ PATHS = r"(?<![\w:/])(?:[A-Za-z]:)?(?:[/\\][\w.@~+-]{1,80}){2,20}(?::\d{1,7}){0,
 """Names of files, whose words say nothing."""
 
 
+MARKED = 90
+"""Characters from a line's beginning in which the name of a service ends."""
+SERVICE = (
+    r"\s{0,8}(?:\[[A-Za-z][\w./-]{1,60}\]\s{0,4}[|:]|[A-Za-z][\w.-]{1,60}\s{0,12}\|)(?=\s)"
+    r"(?=[^\n]{0,20}\b(?:\w{1,40}\.){0,6}\w{0,60}(?:Error|Exception)\b:)"
+)
+"""The name of a service, before an exception."""
+RAISED = (
+    r"(?:[ \t]{0,40}(?:File \"[^\n]{1,300}|[\w.]{1,60} ?= ?[^\n]{1,200}|return [^\n]{1,200})\n){0,6}"
+    r"[ \t]{0,40}raise (?:\w{1,40}\.){0,4}(?P<name>\w{1,60})\([^\n]{0,300}\n"
+    r"(?:[ \t]{1,80}[^\n]{0,300}\n|\)\n){0,6}\s{0,8}"
+    r"(?=(?:\w{1,40}\.){0,6}(?:(?P=name)|\w{1,50}(?:Error|Exception)): )"
+)
+"""The end of a traceback without its beginning: source, then the exception that it raised."""
+
 KEYED = r"\b(?:error_message|message|msg|error|err|detail)=\"((?:[^\"\\\n]|\\.){8,600})\""
 PAIRS = r"(?:^|\s)\w{1,30}=[^\s]"
 """`key=value` records of a logger (logfmt, Go's slog, ik_llama.cpp)."""
+
+
+def unserviced(text: str) -> str:
+    """`text` without the name of the one service that stands before each of its lines; else `text`.
+
+    What a server answered is no quotation: there the name is a container's, as docker compose prints it.
+    Cost: O(characters looked at).
+    """
+    if "|" not in text[:MARKED] and "]" not in text[:MARKED]:
+        return text
+    found = re.match(SERVICE, text)
+    if found is None:
+        return text
+    lines = text[:READ].split("\n")
+    name = found.group().strip()
+    if not all(line.lstrip().startswith(name) for line in lines[:-1] if line.strip()):
+        return text
+    return "\n".join(line.lstrip().removeprefix(name) for line in lines) + text[READ:]
 
 
 def bare(prose: str) -> str:
@@ -77,6 +111,9 @@ def bare(prose: str) -> str:
         found = re.search(KEYED, text)
         if found is not None and not re.search(r"(?i)\blevel=\"?(?:info|debug|trace)", text):
             return found.group(1)
+    if "raise " in text[:READ]:
+        raised = re.match(RAISED, text)
+        text = text if raised is None else text[raised.end() :]
     first = text.lstrip()
     if first[:1].isalpha() and "ERROR" not in first[:8] and " | " not in first[:60] and ":" not in first[:90]:
         return text

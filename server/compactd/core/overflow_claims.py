@@ -15,6 +15,7 @@ from compactd.core.overflow_vocabulary import (
     MEDIA,
     MODEL,
     MONEY,
+    NONE,
     NUMBER,
     OUTPUT,
     OVER,
@@ -53,6 +54,8 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     if PACE in has and not (has & {LONG, OVER}):
         return []
     words = {lexeme.word for lexeme in clause}
+    if "field" in words and _field_long(clause):
+        return [("count", "a short field's cap")]
     over = bool(has & {OVER, LONG})
     if SHORTEN in has and not over and NUMBER not in has:
         return []
@@ -219,6 +222,22 @@ def _prompt_long(clause: Sequence[Lexeme]) -> bool:
     return any(lexeme.concept == PROMPT for lexeme in clause) and any(
         lexeme.concept == LONG for lexeme in clause
     )
+
+
+def _field_long(clause: Sequence[Lexeme]) -> bool:
+    """Whether a field that is named, and is not the prompt, is too long: `field system too long`."""
+    plain = [lexeme for lexeme in clause if lexeme.word.isalpha() or lexeme.concept == LONG]
+    start = next(place for place, lexeme in enumerate(plain) if lexeme.word == "field") + 1
+    named = 0
+    for lexeme in plain[start : start + 5]:
+        if lexeme.concept == LONG:
+            return named > 0 and lexeme.word.startswith("too ")
+        if lexeme.word == "is":
+            continue
+        if lexeme.concept not in (NONE, FIELD, INVALID, COUNTED):
+            return False
+        named += 1
+    return False
 
 
 def _short(clause: Sequence[Lexeme]) -> bool:

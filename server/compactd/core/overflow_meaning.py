@@ -63,10 +63,17 @@ Kind = Literal[
 STATEMENTS = ("the context window is stated", "the prompt's limit is stated")
 DONE = frozenset({"truncated", "truncating", "compacted", "compacting", "removed", "dropped", "trimmed"})
 """Words of a report that somebody has cut already."""
-GONE = frozenset(
-    {"not found", "not exist", "does not", "exist", "nonexistent", "retired", "decommissioned", "unknown"}
-)
+STOPPED = frozenset({"deactivated", "discontinued", "delisted", "retired", "decommissioned", "sunset"})
+"""Words of a model that is served no longer."""
+GONE = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
 """Words of a model that there is not, or no longer."""
+MEMORY = frozenset({"memory", "ram", "vram", "gpu", "prefill", "kv", "kv cache", "cache memory", "cuda"})
+"""What a server's guard measures in gigabytes."""
+INCOMPLETE = re.compile(
+    r"(?i)\bincomplete\b(?:[^.\n]|\.(?=\w)){0,120}\b(?:max|maximum)[_ ]?"
+    r"(?:(?:output|completion|new)[_ ]?)?tokens\b"
+)
+"""An answer that the output's own cap has cut (OpenAI's Responses, `incomplete_details.reason`)."""
 AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
 """Words that ask for the same request, shortened."""
 LONGEST = 3000
@@ -180,7 +187,7 @@ def _kind(
             return kind, "pace" if kind == "rate_limit" else "money or a plan's allowance", False
     if "tooled" in claims:
         return "other", "a cap on a tool's result", False
-    if "memory" in claims:
+    if "memory" in claims or (words & {"gb", "gib"} and words & MEMORY and not everywhere & {TOKENS, MEDIA}):
         return "server", "the provider's memory", False
     if "prompt" in claims:
         return "overflow", claims["prompt"], True
@@ -235,9 +242,11 @@ def _kind(
         and not words & {"thinking", "thought"}
     ):
         return "auth", "key or permission", False
+    if OUTPUT in everywhere and INCOMPLETE.search(text[:LONGEST]) is not None and WINDOW not in everywhere:
+        return "output_limit", "the answer was cut at its cap", False
     if SERVER in everywhere or BUSY in everywhere:
         return "server", "the provider's own failure", False
-    if INVALID in everywhere:
+    if INVALID in everywhere or (MODEL in everywhere and words & STOPPED):
         return "invalid_request", "a malformed request", False
     return None, "", False
 

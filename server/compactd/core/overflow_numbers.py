@@ -56,6 +56,8 @@ STATUSES = listed(
 )
 
 
+CODES = frozenset({"code", "status", "errno", "statuscode", "httpstatuscode", "errcode", "errorcode"})
+"""Names before a colon and the number of an error."""
 AMONG = frozenset({"/", "of", "vs", "versus", "against"})
 """Between what was used and what there is: `9001/8192`, `9001 vs 8192`."""
 BOUNDS = frozenset({",", "-", "and", "to"})
@@ -231,6 +233,7 @@ def _role(
     if previous is not None and (
         previous.word in STATUSES
         or (previous.word in ("=", "#") and len(before) > 1 and before[-2].word in STATUSES)
+        or (previous.word == ":" and len(before) > 1 and before[-2].word in CODES)
     ):
         return "-", False
     behind = after[0] if after else None

@@ -190,7 +190,7 @@ class Scan:
         """Collects one container and all within; returns the index behind it. No recursion: any depth."""
         stack: list[tuple[str, str, bool]] = []
         key, pending, quoted, silent = "", None, False, echo
-        name = ""
+        name = owed = ""
         for token in TOKEN.finditer(text, start):
             kind, word = token.lastgroup, token.group()
             if kind == "string":
@@ -221,7 +221,8 @@ class Scan:
                 continue
             else:
                 if pending is not None:
-                    self.emit(name, key, pending, depth + len(stack), quoted=quoted, silent=silent)
+                    self.emit(name, key or owed, pending, depth + len(stack), quoted=quoted, silent=silent)
+                owed = key if pending is None and name and not silent else ""
                 pending, quoted = None, False
                 if kind == "close" and stack:
                     _, key, silent = stack.pop()
@@ -236,7 +237,7 @@ class Scan:
             if len(self.fields) >= FIELDS:
                 return len(text)
         if pending is not None:
-            self.emit(name, key, pending, depth + len(stack), quoted=quoted, silent=silent)
+            self.emit(name, key or owed, pending, depth + len(stack), quoted=quoted, silent=silent)
         return len(text)
 
     def emit(self, name: str, key: str, value: str, depth: int, *, quoted: bool, silent: bool) -> None:

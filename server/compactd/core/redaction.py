@@ -315,4 +315,5 @@ class _Cleaning(Struct, frozen=True):
         if isinstance(block, Text):
             return Text(text=self.scrub.text(block.text))
         said = strings(self.codec.encode(Message(role="user", content=(block,))))
-        return block if all(self.scrub.text(text) == text for text in said) else _blanked(block, MARK_DOCUMENT)
+        is_clean = all(self.scrub.text(text) == text for text in said)
+        return block if is_clean else _blanked(block, MARK_DOCUMENT)

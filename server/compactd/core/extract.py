@@ -81,7 +81,9 @@ def extract(
         facts = [cache.learn(item) for item, _ in order]
     ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
     conversation = Conversation(order, facts, request, cache.lexicon)
-    weights = Chances(Statistics(conversation.scene)).weights(FEATURE_WORTH)
+    statistics = Statistics(conversation.scene)
+    weights = Chances(statistics).weights(FEATURE_WORTH)
+    statistics.release()
     for feature in conversation.kept_features:
         weights[feature] = 0.0
     link_atoms(conversation, weights)

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, WORD
-from compactd.core.pieces import filled, largest
+from compactd.core.pieces import filled, largest, release
 from compactd.core.roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.units import Part
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
@@ -107,6 +107,20 @@ class Statistics:
                     edits[file] = told.message
         for told in scene.told:
             self._take(told, edits, touches)
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: it is not needed any more."""
+        for values in (
+            self.last,
+            self.last_agent,
+            self.messages,
+            self.results,
+            self.units,
+            self.flags,
+            self.edit,
+            self.touch,
+        ):
+            release(values)
 
     def _take(self, told: Told, edits: dict[str, int], touches: dict[str, int]) -> None:
         at, role = told.message, told.role

@@ -128,6 +128,8 @@ def test_ctrl_c_ends_a_command_at_once_and_its_daemon_with_it(tmp_path) -> None:
         stderr=subprocess.PIPE,
         env=environment(tmp_path),
         cwd=tmp_path,
+        # A job that a script put into the background has Ctrl-C ignored, and hands that on.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     # Once more than a pipe holds is taken, the command is at work.
     command.stdin.write(b"x" * 1_000_000)

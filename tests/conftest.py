@@ -1,0 +1,33 @@
+"""What every test may count on: this machine can reach itself.
+
+With the network cut off (`unshare -n make test`) the loopback interface is there and down: it is brought up
+where we may, so that the servers the tests start can be reached and nothing else can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import sys
+
+GET_FLAGS, SET_FLAGS, UP = 0x8913, 0x8914, 0x1
+"""SIOCGIFFLAGS, SIOCSIFFLAGS and IFF_UP of Linux's netdevice(7)."""
+REQUEST = "16sH14x"
+
+
+def pytest_configure() -> None:
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            bring_up("lo")
+
+
+def bring_up(interface: str) -> None:
+    """Raises `OSError` where there is no such interface, or it is down and we may not change that."""
+    import fcntl
+
+    asked = struct.pack(REQUEST, interface.encode(), 0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        flags = struct.unpack(REQUEST, fcntl.ioctl(any_socket, GET_FLAGS, asked))[1]
+        if not flags & UP:
+            fcntl.ioctl(any_socket, SET_FLAGS, struct.pack(REQUEST, interface.encode(), flags | UP))

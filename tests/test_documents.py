@@ -27,8 +27,10 @@ def run_lines(lines: str, home: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_protocol_md_is_what_the_table_says() -> None:
-    assert schema.stale(ROOT / "protocol.md") is None, f"stale: run `{schema.COMMAND}`"
+def test_protocol_md_and_the_types_are_what_the_table_says() -> None:
+    stale = [file.path.relative_to(ROOT).as_posix() for file in schema.stale_files(ROOT)]
+
+    assert stale == [], f"stale: run `{schema.COMMAND}`"
 
 
 def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:

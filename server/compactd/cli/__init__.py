@@ -18,6 +18,7 @@ usage: compactd COMMAND ...
   sessions        the sessions that are stored; `sessions delete ID` removes one
   models [NAME]   a model's window and limits, and where the numbers come from
   classify FILE   whether a provider's error was an overflow, and what to do
+  schema [KIND]   the protocol for programs: JSON Schema, OpenRPC, types
   serve           the daemon itself: JSON-RPC on stdin and stdout
 
   --json          on each: one JSON object with the same facts
@@ -31,7 +32,7 @@ that it names.
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """
 
-COMMANDS = ("compact", "inspect", "chat", "sessions", "models", "classify", "serve")
+COMMANDS = ("compact", "inspect", "chat", "sessions", "models", "classify", "schema", "serve")
 
 
 def run(arguments: list[str]) -> int:

@@ -115,6 +115,10 @@ def _command(name: str) -> Command:
             from compactd.cli import classify
 
             return classify
+        case "schema":
+            from compactd.cli import schema
+
+            return schema
         case _:
             from compactd.cli import serve
 

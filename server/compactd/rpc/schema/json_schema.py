@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from compactd import PROTOCOL_VERSION
 from compactd.rpc.schema.described import ASKED, EVENTS, HEAD, REQUESTS, Call, Described, Field, every_type
+from compactd.rpc.schema.examples import Tree, examples
 from compactd.rpc.schema.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape
-
-Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
 
 DEFS = "#/$defs/"
 COMPONENTS = "#/components/schemas/"
@@ -154,5 +153,10 @@ def _method(call: Call, direction: str) -> Tree:
     }
     if call.errors:
         made["errors"] = [{"code": error.code, "message": error.__name__} for error in call.errors]
+    example = examples().calls[call.name]
+    given: list[Tree] = [{"name": name, "value": value} for name, value in example.params.items()]
+    made["examples"] = [
+        {"name": call.name, "params": given, "result": {"name": "result", "value": example.result}}
+    ]
     made["x-direction"] = direction
     return made

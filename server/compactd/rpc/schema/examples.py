@@ -1,0 +1,60 @@
+"""One request and answer of each method, and one of each event, as the real daemon gave them.
+
+Recorded into `examples.json` by `tests/protocol/record_examples.py`, and compared with it by a test.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from msgspec import Struct
+
+Tree = str | int | float | bool | None | list["Tree"] | dict[str, "Tree"]
+"""JSON."""
+
+FILE = Path(__file__).with_name("examples.json")
+WIDTH = 100
+"""Columns of a line, where a value can be broken."""
+
+
+class Example(Struct, frozen=True):
+    """A request's params and its result."""
+
+    params: dict[str, Tree]
+    result: Tree
+
+
+class Examples(Struct, frozen=True):
+    """By method, and by type of event."""
+
+    calls: dict[str, Example]
+    events: dict[str, Tree]
+
+
+def examples() -> Examples:
+    """What was recorded."""
+    recorded: dict[str, dict[str, dict[str, Tree]]] = json.loads(FILE.read_bytes())
+    calls: dict[str, Example] = {}
+    for method, call in recorded["calls"].items():
+        params = call["params"]
+        calls[method] = Example(params if isinstance(params, dict) else {}, call["result"])
+    return Examples(calls, dict(recorded["events"]))
+
+
+def laid_out(value: Tree, indent: str = "", lead: str = "", tail: str = "") -> list[str]:
+    """JSON in lines of at most `WIDTH` columns, where that can be; what is short stays in one."""
+    flat = indent + lead + json.dumps(value, ensure_ascii=False) + tail
+    match value:
+        case dict() if value and len(flat) > WIDTH:
+            inner = [(f"{json.dumps(name)}: ", one) for name, one in value.items()]
+            brackets = "{}"
+        case list() if value and len(flat) > WIDTH:
+            inner = [("", one) for one in value]
+            brackets = "[]"
+        case _:
+            return [flat]
+    lines = [f"{indent}{lead}{brackets[0]}"]
+    for number, (name, one) in enumerate(inner, 1):
+        lines += laid_out(one, indent + " ", name, "," if number < len(inner) else "")
+    return [*lines, f"{indent}{brackets[1]}{tail}"]

@@ -1,0 +1,25 @@
+"""The examples of protocol.md are what the daemon says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from protocol.record_examples import FILE, record
+
+
+def test_each_method_and_event_is_answered_as_its_example_says(tmp_path: Path) -> None:
+    seen = record(tmp_path)
+
+    wanted = json.loads(FILE.read_text("utf-8"))
+
+    assert seen == wanted, "mend: `python tests/protocol/record_examples.py`, then `compactd schema --write`"
+
+
+def test_each_method_and_event_has_an_example() -> None:
+    from compactd.rpc.schema.described import ASKED, EVENTS, REQUESTS
+
+    recorded = json.loads(FILE.read_text("utf-8"))
+
+    assert set(recorded["calls"]) == {call.name for call in (*REQUESTS, *ASKED)}
+    assert set(recorded["events"]) == {event.__struct_config__.tag for event in EVENTS}

@@ -50,3 +50,19 @@ def test_the_line_of_the_readme_answers_one_line_with_the_window(tmp_path: Path)
 
     assert [answer["result"]["context_window"] for answer in answers] == [200_000]
     assert answers[0]["result"]["session_id"]
+
+
+def test_the_python_of_the_readme_runs_as_it_stands(tmp_path: Path) -> None:
+    block = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
+
+    done = subprocess.run(
+        [sys.executable, "-c", block[1]],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "COMPACTD_HOME": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"\d+ tokens of 200000\n", done.stdout)

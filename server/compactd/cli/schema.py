@@ -12,7 +12,7 @@ from compactd.rpc.schema import COMMAND, KINDS, is_checkout, stale_files
 
 ABOUT = """\
 The protocol, generated from the daemon's own table of methods: `json` (JSON Schema
-2020-12), `openrpc`, `typescript`, `lua` (LuaLS annotations), `elisp`.
+2020-12), `openrpc`, `typescript`, `lua` (LuaLS annotations), `elisp`, `python`.
 """
 
 CHECKOUT = Path(__file__).parents[3]

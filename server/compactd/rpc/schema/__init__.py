@@ -14,6 +14,7 @@ from compactd.rpc.schema.document import protocol_md
 from compactd.rpc.schema.elisp import elisp
 from compactd.rpc.schema.json_schema import json_schema, open_rpc
 from compactd.rpc.schema.lua import lua
+from compactd.rpc.schema.python import python
 from compactd.rpc.schema.typescript import typescript
 
 COMMAND = "compactd schema --write"
@@ -23,6 +24,7 @@ KINDS: dict[str, Callable[[], str]] = {
     "openrpc": open_rpc,
     "typescript": typescript,
     "lua": lua,
+    "python": python,
     "elisp": elisp,
 }
 """What can be printed, by its name on the command line."""
@@ -32,6 +34,7 @@ FILES = {
     "openrpc": "server/compactd/data/openrpc.json",
     "typescript": "editors/vscode/src/protocol.ts",
     "lua": "editors/nvim/lua/compactd/protocol.lua",
+    "python": "server/compactd/client/calls.py",
     "elisp": "editors/emacs/compactd-protocol.el",
 }
 """Where each stands in a checkout."""

@@ -71,7 +71,13 @@ def _call(call: Call, docs: Docs, shown_by: Examples) -> list[str]:
         names = ", ".join(f"{error.code} {error.__name__}" for error in call.errors)
         lines += [f"**Errors** {names}", ""]
     example = shown_by.calls[call.name]
-    return [*lines, "**Example**: params, then the result.", "", *_example(example.params), *_example(example.result)]
+    return [
+        *lines,
+        "**Example**: params, then the result.",
+        "",
+        *_example(example.params),
+        *_example(example.result),
+    ]
 
 
 def _example(value: Tree) -> list[str]:

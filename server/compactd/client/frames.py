@@ -36,6 +36,7 @@ class Outgoing(Struct, frozen=True, omit_defaults=True):
     id: int | str | UnsetType = UNSET
     method: str | UnsetType = UNSET
     params: object | UnsetType = UNSET
+    result: object | UnsetType = UNSET
     error: ErrorObject | UnsetType = UNSET
 
 
@@ -45,7 +46,8 @@ def json_object(raw: Raw) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-_decode = msgspec.json.Decoder(Incoming).decode
+decoded = msgspec.json.Decoder(Incoming).decode
+"""A body as a message. Raises `msgspec.MsgspecError`."""
 
 
 def framed(message: Outgoing, is_lsp: bool) -> bytes:
@@ -60,7 +62,7 @@ def framed(message: Outgoing, is_lsp: bool) -> bytes:
 def incoming(pipe: IO[bytes], is_lsp: bool) -> Iterator[Incoming]:
     """The messages that come in, until the end. Raises `ValueError` for what is not the protocol."""
     for body in _bodies(pipe, is_lsp):
-        yield _decode(body)
+        yield decoded(body)
 
 
 def _bodies(pipe: IO[bytes], is_lsp: bool) -> Iterator[bytes]:

@@ -1,0 +1,377 @@
+"""The client for programs with an event loop: asyncio's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from compactd.client.calls import AsyncCalls
+from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, decoded, framed, json_object
+from compactd.client.remembered import Remembered, is_repeatable
+from compactd.client.told import (
+    CLOSE_S,
+    EVENTS_KEPT,
+    HANDLER_FAILED,
+    HURRY_S,
+    STDERR_LINE_BYTES,
+    STDERR_LINES,
+    TIMEOUT_S,
+    DaemonGone,
+    Event,
+    Interrupted,
+    Params,
+    RpcError,
+    as_raw,
+    event_of,
+    own_command,
+    refusal,
+    result_of,
+    resumed,
+)
+
+T = TypeVar("T")
+
+AsyncAnswers = Mapping[str, Callable[[dict[str, Json]], Awaitable[object]]]
+"""What the daemon may ask (`tool/execute`, `session/compacting`), and what answers it from its params."""
+
+LINE_LIMIT = 2**20
+"""Of a header's line; bodies have their length before them."""
+
+
+class AsyncClient(AsyncCalls):
+    """A daemon of one's own, from `start` to `close`; all of it in one event loop."""
+
+    def __init__(
+        self,
+        command: Sequence[str] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        answers: AsyncAnswers | None = None,
+        restarts: bool = True,
+    ) -> None:
+        """As `Client`, but for `restarts`, which is on; `answers` become tasks."""
+        self._command = tuple(command or own_command())
+        self._env = None if env is None else dict(env)
+        self._answers = answers or {}
+        self._remembered = Remembered() if restarts else None
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._news = asyncio.Event()
+        self._starting = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._link: _Link | None = None
+
+    async def start(self) -> None:
+        """Spawns the daemon. Raises `DaemonGone` where it cannot be started."""
+        self._link = await self._linked()
+
+    async def __aenter__(self) -> AsyncClient:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        gave_up = isinstance(error, asyncio.CancelledError | KeyboardInterrupt | TimeoutError)
+        await self.close(HURRY_S if gave_up else CLOSE_S)
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    async def call(
+        self, method: str, params: Params = None, *, timeout_s: float = TIMEOUT_S
+    ) -> dict[str, Json]:
+        """The result of `method` as plain JSON; empty where it is null.
+
+        Raises `RpcError`, `DaemonGone`, and `TimeoutError` where no answer came: then, and where the caller
+        is cancelled, it is cancelled.
+        """
+        return json_object(await self.ask(method, params, Raw, timeout_s=timeout_s))
+
+    async def ask(self, method: str, params: Params, result: type[T], *, timeout_s: float = TIMEOUT_S) -> T:
+        """As `call`, with the result as the type that `rpc/methods.py` names for it."""
+        return msgspec.json.decode(await self._asked(method, params, timeout_s), type=result)
+
+    async def notify(self, method: str, params: Params = None) -> None:
+        """Sends a notification. Raises `DaemonGone`."""
+        message = Outgoing("2.0", method=method, params={} if params is None else params)
+        await self._running().send(message)
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Events in the order they came, each once, until the client is closed or its daemon gone for good.
+
+        The newest `EVENTS_KEPT` wait to be taken; a gap in `seq` shows that older ones were dropped.
+        """
+        while True:
+            while self._events:
+                yield self._events.popleft()
+            if self._link is None or (self._link.is_ended and self._remembered is None):
+                return
+            self._news.clear()
+            await self._news.wait()
+
+    @property
+    def stderr(self) -> str:
+        """The last `STDERR_LINES` lines of the daemon's log."""
+        return self._running().stderr
+
+    @property
+    def pid(self) -> int:
+        """Of the daemon."""
+        return self._running().process.pid
+
+    async def close(self, timeout_s: float = CLOSE_S) -> int:
+        """Ends the daemon by the end of its input, kills it after `timeout_s`; its exit code.
+
+        May be called twice.
+        """
+        self._remembered = None
+        code = await self._running().close(timeout_s)
+        for task in tuple(self._tasks):
+            task.cancel()
+        self._news.set()
+        return code
+
+    # --- starting again -------------------------------------------------------------------------------
+
+    async def _asked(self, method: str, params: Params, timeout_s: float) -> Raw:
+        remembered = self._remembered
+        if remembered is None:
+            return await self._running().ask(method, params, timeout_s)
+        params = remembered.prepared(method, params)
+        link = await self._alive(self._running())
+        try:
+            result = await link.ask(method, params, timeout_s)
+        except DaemonGone as gone:
+            link = await self._alive(link, gone)
+            if not is_repeatable(method, params):
+                raise Interrupted(f"{gone}; a new one runs", gone.stderr) from gone
+            result = await link.ask(method, params, timeout_s)
+        remembered.note(method, params, result)
+        return result
+
+    async def _alive(self, link: _Link, gone: DaemonGone | None = None) -> _Link:
+        """A daemon that runs: `link`, or one started in its place with its sessions open."""
+        if not link.is_ended and gone is None:
+            return link
+        async with self._starting:
+            running, remembered = self._running(), self._remembered
+            if running is not link:
+                return running
+            if remembered is None or not remembered.may_restart(time.monotonic()):
+                raise gone or link.gone("the next request")
+            await link.close(HURRY_S)
+            new = await self._linked()
+            for params in remembered.to_resume():
+                session_id = str(params["session_id"])
+                try:
+                    result = await new.ask("session/start", params, TIMEOUT_S)
+                except RpcError:
+                    remembered.lost(session_id)
+                    continue
+                self._take_event(resumed(session_id, result))
+            self._link = new
+            return new
+
+    # --- what comes -----------------------------------------------------------------------------------
+
+    def _running(self) -> _Link:
+        if self._link is None:
+            raise DaemonGone("the client was not started: `await client.start()`, or `async with`")
+        return self._link
+
+    async def _linked(self) -> _Link:
+        link = _Link(self._take, self._news.set)
+        await link.spawn(self._command, self._env)
+        return link
+
+    def _take(self, link: _Link, message: Incoming) -> None:
+        match message:
+            case Incoming(method="agent/event"):
+                event = event_of(message.params)
+                if event is not None:
+                    self._take_event(event)
+            case Incoming(method=str(), id=int() | str()):
+                task = asyncio.create_task(self._answer(link, message))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            case _:
+                pass
+
+    async def _answer(self, link: _Link, message: Incoming) -> None:
+        method = str(message.method)
+        if method not in self._answers:
+            await link.answer(message, refusal(f"{method} is not answered here"))
+            return
+        try:
+            said: ErrorObject | Raw = as_raw(await self._answers[method](json_object(message.params)))
+        except Exception as error:
+            said = refusal(f"{method}: {error}", HANDLER_FAILED)
+        await link.answer(message, said)
+
+    def _take_event(self, event: Event) -> None:
+        self._events.append(event)
+        self._news.set()
+
+
+class _Link:
+    """One daemon process, and what was asked of it."""
+
+    process: asyncio.subprocess.Process
+
+    def __init__(self, take: Callable[[_Link, Incoming], None], ended: Callable[[], object]) -> None:
+        self._take = take
+        self._ended = ended
+        self._waiting: dict[int, asyncio.Future[Incoming]] = {}
+        self._last_id = 0
+        self._log: deque[str] = deque(maxlen=STDERR_LINES)
+        self._reading: tuple[asyncio.Task[None], ...] = ()
+        self.is_ended = False
+
+    async def spawn(self, command: Sequence[str], env: dict[str, str] | None) -> None:
+        """Raises `DaemonGone` where that cannot be."""
+        try:
+            self.process = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=env,
+                limit=LINE_LIMIT,
+                # Ctrl-C is for us: the daemon then sees the end of its stdin and finishes what it has to.
+                process_group=0,
+            )
+        except OSError as error:
+            raise DaemonGone(f"the daemon could not be started: {error}") from error
+        self._reading = (asyncio.create_task(self._read()), asyncio.create_task(self._drain()))
+
+    async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
+        """The result as it came."""
+        if self.is_ended:
+            raise await self._gone_with_log(method)
+        self._last_id += 1
+        request_id = self._last_id
+        waiting: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = waiting
+        try:
+            await self.send(
+                Outgoing("2.0", id=request_id, method=method, params={} if params is None else params)
+            )
+            async with asyncio.timeout(timeout_s):
+                answer = await waiting
+        except (TimeoutError, asyncio.CancelledError) as end:
+            if waiting.cancelled() and self.is_ended:
+                raise await self._gone_with_log(method) from None
+            with contextlib.suppress(DaemonGone):
+                await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
+            if isinstance(end, TimeoutError):
+                raise TimeoutError(f"{method}: no answer within {timeout_s:g} s") from None
+            raise
+        finally:
+            self._waiting.pop(request_id, None)
+        return result_of(answer, self.stderr)
+
+    async def answer(self, asked: Incoming, said: Raw | ErrorObject) -> None:
+        """Answers what the daemon asked; nothing where it has gone."""
+        outgoing = (
+            Outgoing("2.0", id=asked.id or 0, error=said)
+            if isinstance(said, ErrorObject)
+            else Outgoing("2.0", id=asked.id or 0, result=said)
+        )
+        with contextlib.suppress(DaemonGone):
+            await self.send(outgoing)
+
+    async def send(self, message: Outgoing) -> None:
+        """Writes one message, and waits while the daemon does not read. Raises `DaemonGone`."""
+        pipe = self.process.stdin
+        try:
+            if pipe is not None:
+                pipe.write(framed(message, is_lsp=True))
+                await pipe.drain()
+        except (OSError, RuntimeError):
+            raise await self._gone_with_log(str(message.method)) from None
+
+    @property
+    def stderr(self) -> str:
+        """The end of the log."""
+        return "".join(self._log)
+
+    def gone(self, doing: str) -> DaemonGone:
+        """The error that says so."""
+        code = self.process.returncode
+        ended = "closed its output" if code is None else f"ended with code {code}"
+        return DaemonGone(f"{doing}: the daemon {ended}", self.stderr)
+
+    async def close(self, timeout_s: float) -> int:
+        """By the end of its input, then by force; its exit code."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            async with asyncio.timeout(timeout_s):
+                code = await self.process.wait()
+        except TimeoutError:
+            os.kill(self.process.pid, signal.SIGKILL)
+            code = await self.process.wait()
+        await asyncio.gather(*self._reading, return_exceptions=True)
+        return code
+
+    async def _gone_with_log(self, doing: str) -> DaemonGone:
+        # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                await asyncio.gather(*self._reading[1:], return_exceptions=True)
+                await self.process.wait()
+        return self.gone(doing)
+
+    async def _read(self) -> None:
+        pipe = self.process.stdout
+        try:
+            while pipe is not None and (length := await _length(pipe)) is not None:
+                self._taken(decoded(await pipe.readexactly(length)))
+        except (msgspec.MsgspecError, ValueError, asyncio.IncompleteReadError) as error:
+            self._log.append(f"what came on stdout is not the protocol: {error}\n")
+        finally:
+            self.is_ended = True
+            for waiting in tuple(self._waiting.values()):
+                waiting.cancel()
+            self._ended()
+
+    def _taken(self, message: Incoming) -> None:
+        match message:
+            case Incoming(method=None, id=int(number)) if number in self._waiting:
+                if not self._waiting[number].done():
+                    self._waiting[number].set_result(message)
+            case Incoming(method=None, error=ErrorObject(code=code, message=text)):
+                self._log.append(f"an error without a request: {text} ({code})\n")
+            case _:
+                self._take(self, message)
+
+    async def _drain(self) -> None:
+        pipe = self.process.stderr
+        while pipe is not None and (some := await pipe.read(STDERR_LINE_BYTES)):
+            text = (self._log.pop() if self._log and not self._log[-1].endswith("\n") else "") + some.decode(
+                "utf-8", "replace"
+            )
+            self._log.extend(line[:STDERR_LINE_BYTES] for line in text.splitlines(keepends=True))
+
+
+async def _length(pipe: asyncio.StreamReader) -> int | None:
+    """Of the next body; None at the end. Raises `ValueError` where the headers do not say it."""
+    length: int | None = None
+    while line := await pipe.readline():
+        if not line.strip():
+            if length is None:
+                raise ValueError("a header without Content-Length")
+            return length
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            length = int(value)
+    return None

@@ -15,6 +15,7 @@ usage: compactd COMMAND ...
   compact FILE    compact a session file: before and after, and the summary
   inspect FILE    where its tokens are, and when a compaction comes
   chat            a conversation with a model, kept and compacted by the daemon
+  search WORDS    messages of every stored session that hold them, compacted or not
   sessions        the sessions that are stored; `sessions delete ID` removes one
   models [NAME]   a model's window and limits, and where the numbers come from
   classify FILE   whether a provider's error was an overflow, and what to do
@@ -32,7 +33,7 @@ that it names.
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """
 
-COMMANDS = ("compact", "inspect", "chat", "sessions", "models", "classify", "schema", "serve")
+COMMANDS = ("compact", "inspect", "chat", "search", "sessions", "models", "classify", "schema", "serve")
 
 
 def run(arguments: list[str]) -> int:

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system lint bench retention schema clean
+.PHONY: help setup demo test test-system lint bench docs retention schema clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -40,6 +40,9 @@ lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 
 bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode
 	@$(BIN)/python -m benchmarks
+
+docs: $(STAMP)  ## the site of docs/, in build/site
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 clean:  ## remove the virtual environment and caches
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache

@@ -55,6 +55,18 @@ def test_every_request_in_the_documents_is_answered(page: Path, tmp_path: Path) 
     assert all("error" not in answer for answer in answers)
 
 
+def test_each_answer_of_the_questions_names_tests_that_there_are() -> None:
+    named = set(re.findall(r"`(test_[a-z0-9_]+)`", (ROOT / "docs" / "faq.md").read_text("utf-8")))
+    there = {
+        name
+        for file in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text("utf-8"), re.M)
+    }
+
+    assert len(named) > 25
+    assert named - there == set()
+
+
 def test_the_line_of_the_readme_answers_one_line_with_the_window(tmp_path: Path) -> None:
     line = re.search(r"printf '(.*?)\\n' \| compactd serve", (ROOT / "README.md").read_text("utf-8"))
 

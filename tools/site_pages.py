@@ -1,0 +1,18 @@
+"""Pages of the site that stand elsewhere in the repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("protocol.md",)
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds them beside those of docs/."""
+    for name in PAGES:
+        files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
+    return files

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from compactd.rpc import schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,6 +43,16 @@ def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:
     by_id = {answer["id"]: answer for answer in answers if "id" in answer}
     assert sorted(by_id) == [1, 2, 3, 4, 5, 6]
     assert all("result" in answer for answer in by_id.values())
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_every_request_in_the_documents_is_answered(page: Path, tmp_path: Path) -> None:
+    lines = re.findall(r'^\{"jsonrpc".*$', page.read_text("utf-8"), re.M)
+
+    answers = run_lines("\n".join(lines) + "\n", tmp_path)
+
+    assert len(answers) >= len(lines)
+    assert all("error" not in answer for answer in answers)
 
 
 def test_the_line_of_the_readme_answers_one_line_with_the_window(tmp_path: Path) -> None:

@@ -29,9 +29,9 @@
      :result ("entries" "next?")
      :doc "Every message ever appended, compacted or not, with the compactions between.")
     ("session/search"
-     :params ("session_id" "query" "limit?")
-     :result ("hits")
-     :doc "Messages that hold a text, also those that a compaction took out of the context.")
+     :params ("query" "session_id?" "limit?")
+     :result ("hits" "complete")
+     :doc "Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored.")
     ("session/expand"
      :params ("session_id" "compaction_id?" "entry_ids?")
      :result ("entries")

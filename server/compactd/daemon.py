@@ -159,7 +159,7 @@ class Daemon:
         handle = self._handlers[method.name]
         line = None
         if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
-            line = self.sessions.opening(getattr(params, "session_id", ""))
+            line = self.sessions.opening(getattr(params, "session_id", None) or "")
         if line is None:
             return handle(params, request)
 

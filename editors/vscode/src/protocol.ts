@@ -160,9 +160,10 @@ export interface HistoryParams {
 
 /** Params of `session/search`. */
 export interface SearchParams {
-  session_id: string;
-  /** Plain text; case is ignored. */
+  /** Plain text; case is ignored. Without `session_id`: words, all of which a message must hold. */
   query: string;
+  /** Left out: every stored session is searched, the best hits first. */
+  session_id?: string | null;
   /** Default 20. */
   limit?: number | null;
 }
@@ -632,9 +633,11 @@ export interface HistoryEntry {
   pruned_at?: number | null;
 }
 
-/** Result of `session/search`, newest first. */
+/** Result of `session/search`: newest first in one session, else best first. */
 export interface SearchResult {
   hits: Hit[];
+  /** False where some sessions could not be looked at in time: search once more. */
+  complete: boolean;
 }
 
 /** A place where a search found its text. */
@@ -642,9 +645,11 @@ export interface Hit {
   entry_id: string;
   role: string;
   snippet: string;
-  /** False where a compaction took it out of the context. */
-  in_context: boolean;
   at: number;
+  /** False where a compaction took it out of the context. In one session only. */
+  in_context?: boolean;
+  /** Where every session was searched. */
+  session_id?: string;
 }
 
 /** Result of `session/expand`: the originals, oldest first. */
@@ -1263,7 +1268,7 @@ export interface Requests {
   "session/compact": { params: CompactParams; result: CompactionResult };
   /** Every message ever appended, compacted or not, with the compactions between. */
   "session/history": { params: HistoryParams; result: HistoryResult };
-  /** Messages that hold a text, also those that a compaction took out of the context. */
+  /** Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored. */
   "session/search": { params: SearchParams; result: SearchResult };
   /** The original messages behind a compaction's summary, or those of the entries named. */
   "session/expand": { params: ExpandParams; result: ExpandResult };

@@ -17,6 +17,7 @@ usage: compactd COMMAND ...
   convert IN OUT  a session file in another program's format
   doctor FILE     what is wrong with a session file; writes a repaired copy
   chat            a conversation with a model, kept and compacted by the daemon
+  search WORDS    messages of every stored session that hold them, compacted or not
   sessions        the sessions that are stored; `sessions delete ID` removes one
   models [NAME]   a model's window and limits, and where the numbers come from
   classify FILE   whether a provider's error was an overflow, and what to do
@@ -42,6 +43,7 @@ COMMANDS = (
     "convert",
     "doctor",
     "chat",
+    "search",
     "sessions",
     "models",
     "classify",

@@ -103,6 +103,10 @@ def _command(name: str) -> Command:
             from compactd.cli import chat
 
             return chat
+        case "search":
+            from compactd.cli import search
+
+            return search
         case "sessions":
             from compactd.cli import sessions
 

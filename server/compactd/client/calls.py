@@ -202,17 +202,17 @@ class Calls(ABC):
     def session_search(
         self,
         *,
-        session_id: str,
         query: str,
+        session_id: str | UnsetType | None = UNSET,
         limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> SearchResult:
         """`session/search`: Messages that hold a text, also those that a compaction took out of the
-        context.
+        context; in one session, or in every one that is stored.
         """
         params = given(
-            session_id=session_id,
             query=query,
+            session_id=session_id,
             limit=limit,
         )
         return self.ask("session/search", params, SearchResult, timeout_s=timeout_s)
@@ -806,17 +806,17 @@ class AsyncCalls(ABC):
     async def session_search(
         self,
         *,
-        session_id: str,
         query: str,
+        session_id: str | UnsetType | None = UNSET,
         limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> SearchResult:
         """`session/search`: Messages that hold a text, also those that a compaction took out of the
-        context.
+        context; in one session, or in every one that is stored.
         """
         params = given(
-            session_id=session_id,
             query=query,
+            session_id=session_id,
             limit=limit,
         )
         return await self.ask("session/search", params, SearchResult, timeout_s=timeout_s)

@@ -87,7 +87,8 @@ METHODS: dict[str, Method] = {
             wire.SearchParams,
             wire.SearchResult,
             READS,
-            "Messages that hold a text, also those that a compaction took out of the context.",
+            "Messages that hold a text, also those that a compaction took out of the context; in one "
+            "session, or in every one that is stored.",
         ),
         _row(
             "session/expand",

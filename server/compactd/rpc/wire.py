@@ -233,9 +233,10 @@ class HistoryResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
 class SearchParams(Wire, frozen=True, kw_only=True):
     """Params of `session/search`."""
 
-    session_id: SessionId
     query: Annotated[str, Meta(min_length=1)]
-    """Plain text; case is ignored."""
+    """Plain text; case is ignored. Without `session_id`: words, all of which a message must hold."""
+    session_id: SessionId | None = None
+    """Left out: every stored session is searched, the best hits first."""
     limit: Positive | None = None
     """Default 20."""
 
@@ -246,15 +247,19 @@ class Hit(Wire, frozen=True, kw_only=True):
     entry_id: str
     role: str
     snippet: str
-    in_context: bool
-    """False where a compaction took it out of the context."""
     at: float
+    in_context: bool | UnsetType = UNSET
+    """False where a compaction took it out of the context. In one session only."""
+    session_id: str | UnsetType = UNSET
+    """Where every session was searched."""
 
 
 class SearchResult(Wire, frozen=True, kw_only=True):
-    """Result of `session/search`, newest first."""
+    """Result of `session/search`: newest first in one session, else best first."""
 
     hits: tuple[Hit, ...]
+    complete: bool = True
+    """False where some sessions could not be looked at in time: search once more."""
 
 
 class ExpandParams(Wire, frozen=True, kw_only=True):

@@ -10,7 +10,7 @@ stand behind the same protocols.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, Protocol
 
 from msgspec import Struct
@@ -135,8 +135,54 @@ class Follower(Protocol):
         ...
 
 
+class Said(Struct, frozen=True):
+    """What a record says that can be searched."""
+
+    entry_id: str
+    role: str
+    at: float
+    text: str
+
+
+class IndexHit(Struct, frozen=True):
+    """A message that an index found."""
+
+    session_id: str
+    entry_id: str
+    role: str
+    at: float
+    snippet: str
+
+
+ReadRecord = Callable[[memoryview], Said | None]
+"""What a record of a journal says; None where it is no message."""
+
+
+class Index(Protocol):
+    """What was said in every stored session, by its words. Derived; blocks. Raises `OSError`."""
+
+    def catch_up(self, read: ReadRecord) -> Iterator[int]:
+        """Reads what is new, one session a step; gives the bytes of each. O(new bytes).
+
+        Stop taking steps to stop: what was done stays done.
+        """
+        ...
+
+    def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
+        """Messages that hold every word of `query`, the best first, at most `limit`.
+
+        What was written without a blank stands together; the last word may be the beginning of one.
+        """
+        ...
+
+
 class Store(Protocol):
     """Sessions by their id. What is not `async` blocks for as long as the disk takes to read."""
+
+    @property
+    def index(self) -> Index:
+        """Of the sessions that are stored here."""
+        ...
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> Journal:
         """A new session, open, with its first record appended but not yet durable.

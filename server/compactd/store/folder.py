@@ -6,6 +6,7 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compactd.errors import SessionLocked
 from compactd.store import files, locks, sidecar
@@ -14,9 +15,12 @@ from compactd.store.follow import FileFollower
 from compactd.store.journal import FileJournal
 from compactd.store.journal_file import JournalFile
 from compactd.store.migrate import FORMAT, Format
-from compactd.store.paths import file_stem
+from compactd.store.paths import file_stem, index_file
 from compactd.store.reading import content_of, id_of, not_found
 from compactd.store.records import bare, check, scan
+
+if TYPE_CHECKING:
+    from compactd.store.index import FileIndex
 
 _NOT_OPENED = "The session could not be opened"
 _NOT_READ = "The session could not be read"
@@ -34,8 +38,18 @@ class FolderStore:
     def __init__(self, home: Path, format_: Format = FORMAT) -> None:
         self._folder = home / "sessions"
         self._format = format_
+        self._index: FileIndex | None = None
         # Makes no thread before there is work for it.
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
+
+    @property
+    def index(self) -> FileIndex:
+        """Of the journals in the folder; made at the first need."""
+        if self._index is None:
+            from compactd.store.index import FileIndex
+
+            self._index = FileIndex(self._folder)
+        return self._index
 
     def create(self, session_id: str, first: bytes, durability: Durability) -> FileJournal:
         """A new session, open; see `Store.create`."""
@@ -182,6 +196,8 @@ class FolderStore:
                 raise not_found(session_id)
             lock = self._take_lock(path)
             try:
+                if index_file(self._folder).exists():
+                    self.index.forget(session_id)
                 path.unlink(missing_ok=True)
                 path.with_suffix(".info").unlink(missing_ok=True)
                 path.with_name(path.name + ".new").unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.store import files, records
+from compactd.store.paths import drop_index
 
 Sync = Callable[[int], None]
 
@@ -86,7 +87,9 @@ class JournalFile:
             old = self._upgraded if self._upgraded is not None else self._read()
             if old is None:
                 return Failure(errno=errno.EIO, is_broken=True)
-            self._path.with_suffix(".info").unlink(missing_ok=True)  # may tell of what is to go
+            # Both may tell of what is to go.
+            self._path.with_suffix(".info").unlink(missing_ok=True)
+            drop_index(self._path.parent)
             self._rewrite(records.line(seq, changes.get(seq, record)) for seq, record in enumerate(old))
             self._upgraded = None
         except OSError as refused:

@@ -48,6 +48,20 @@ def _user_home(environ: Mapping[str, str], platform: str) -> Path:
     return Path.home()
 
 
+INDEX = "index.sqlite3"
+
+
+def index_file(sessions: Path) -> Path:
+    """The index of the journals in `sessions`."""
+    return sessions.with_name(INDEX)
+
+
+def drop_index(sessions: Path) -> None:
+    """Removes it as a whole: something that it may hold must leave the disk, or it is damaged."""
+    for ending in ("", "-wal", "-shm"):
+        sessions.with_name(INDEX + ending).unlink(missing_ok=True)
+
+
 def file_stem(session_id: str) -> str:
     """The name, without its ending, of the files of a session: something to read, and a hash to find it.
 

@@ -98,8 +98,8 @@
 
 --- Params of `session/search`.
 ---@class compactd.SearchParams
----@field session_id string
----@field query string Plain text; case is ignored.
+---@field query string Plain text; case is ignored. Without `session_id`: words, all of which a message must hold.
+---@field session_id? string|nil Left out: every stored session is searched, the best hits first.
 ---@field limit? integer|nil Default 20.
 
 --- Params of `session/expand`: a compaction, or entries.
@@ -458,17 +458,19 @@
 ---@field title? string|nil
 ---@field pruned_at? number|nil
 
---- Result of `session/search`, newest first.
+--- Result of `session/search`: newest first in one session, else best first.
 ---@class compactd.SearchResult
 ---@field hits compactd.Hit[]
+---@field complete boolean False where some sessions could not be looked at in time: search once more.
 
 --- A place where a search found its text.
 ---@class compactd.Hit
 ---@field entry_id string
 ---@field role string
 ---@field snippet string
----@field in_context boolean False where a compaction took it out of the context.
 ---@field at number
+---@field in_context? boolean False where a compaction took it out of the context. In one session only.
+---@field session_id? string Where every session was searched.
 
 --- Result of `session/expand`: the originals, oldest first.
 ---@class compactd.ExpandResult
@@ -962,7 +964,7 @@ return {
     ["session/compact"] = { params = "compactd.CompactParams", result = "compactd.CompactionResult" },
     --- Every message ever appended, compacted or not, with the compactions between.
     ["session/history"] = { params = "compactd.HistoryParams", result = "compactd.HistoryResult" },
-    --- Messages that hold a text, also those that a compaction took out of the context.
+    --- Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored.
     ["session/search"] = { params = "compactd.SearchParams", result = "compactd.SearchResult" },
     --- The original messages behind a compaction's summary, or those of the entries named.
     ["session/expand"] = { params = "compactd.ExpandParams", result = "compactd.ExpandResult" },

@@ -10,7 +10,7 @@ from compactd.core.entries import View
 from compactd.core.lookup import WANT_REASONING
 from compactd.core.projection import project
 from compactd.core.tokens import Counter
-from compactd.errors import InvalidParams
+from compactd.errors import InvalidParams, StorageFailed
 from compactd.formats.base import render
 from compactd.messages import Tool
 from compactd.rpc import answers, wire
@@ -98,6 +98,8 @@ class ReadingHandlers(Area):
 
     def session_search(self, params: wire.SearchParams, request: Request) -> Handled:
         """In a worker: it reads everything that was ever said."""
+        if params.session_id is None:
+            return self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
         session = self._sessions.get(params.session_id)
 
         async def work() -> wire.SearchResult:
@@ -120,6 +122,28 @@ class ReadingHandlers(Area):
             )
 
         return work() if session.queue.is_idle else session.queue.run(work)
+
+    async def _search_everywhere(self, query: str, limit: int) -> wire.SearchResult:
+        from compactd.finding import search_everywhere
+
+        index = self._sessions.store.index
+        try:
+            found = await self._daemon.in_worker(lambda: search_everywhere(index, query, limit))
+        except OSError as error:
+            raise StorageFailed(f"The sessions cannot be searched: {error}") from error
+        return wire.SearchResult(
+            hits=tuple(
+                wire.Hit(
+                    entry_id=hit.entry_id,
+                    role=hit.role,
+                    snippet=hit.snippet,
+                    at=hit.at,
+                    session_id=hit.session_id,
+                )
+                for hit in found.hits
+            ),
+            complete=found.is_complete,
+        )
 
     def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
         """The originals of a compaction, or of entries."""

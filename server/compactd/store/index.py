@@ -1,0 +1,205 @@
+"""A full-text index of every stored session: derived from the journals, and made anew where it is not whole.
+
+One SQLite file beside the sessions, for the owner alone (FTS5, sqlite.org/fts5.html). It is brought up to
+date before it is asked: what was appended to a journal is read from where the index stopped, a journal that
+was replaced is read anew. Nothing is written here when a message is appended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compactd.store import files
+from compactd.store.base import IndexHit, ReadRecord
+from compactd.store.paths import drop_index, index_file
+from compactd.store.reading import id_of
+from compactd.store.records import scan
+
+VERSION = 1
+BUSY_S = 5.0
+"""How long another process that writes the index is waited for."""
+FIRST_BYTES = 4096
+"""Of a journal: when they change, it is another one."""
+SNIPPET_WORDS = 24
+
+_SCHEMA = (
+    "create table journals(number integer primary key, session text, file text unique, first integer,"
+    " size integer, seq integer)",
+    "create index journals_by_session on journals(session)",
+    "create table entries(number integer primary key, journal integer, entry text, role text, at real)",
+    "create index entries_by_journal on entries(journal)",
+    "create virtual table said using fts5(text,"
+    """ tokenize = "unicode61 remove_diacritics 2 tokenchars '_'")""",
+    f"pragma user_version = {VERSION}",
+)
+
+# Scripts that put no blank between words: a character is a word then, and a word a phrase.
+_UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+_SPACED = re.compile(f"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
+_WORD = re.compile(r"\w+")
+
+
+class FileIndex:
+    """An `Index` of the journals in one folder."""
+
+    def __init__(self, sessions: Path) -> None:
+        self._sessions = sessions
+        self._path = index_file(sessions)
+        self._catching_up = threading.Lock()
+
+    def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
+        """Messages that hold every word of `query`, by BM25; see `Index.find`."""
+        wanted = _expression(query)
+        if not wanted or not self._path.exists():
+            return ()
+        asked = (
+            "select session, entry, role, at, snippet(said, 0, '', '', '…', ?) from said"
+            " join entries on entries.number = said.rowid join journals on journals.number = entries.journal"
+            " where said match ? order by rank, at desc limit ?"
+        )
+        with self._open() as database:
+            rows = database.execute(asked, (SNIPPET_WORDS, wanted, limit)).fetchall()
+        return tuple(
+            IndexHit(session, entry, role, at, _SPACED.sub("", " ".join(text.split())))
+            for session, entry, role, at, text in rows
+        )
+
+    def catch_up(self, read: ReadRecord) -> Iterator[int]:
+        """Reads what is new in the journals, one a step; see `Index.catch_up`."""
+        if not self._sessions.is_dir():
+            return
+        with self._catching_up, self._open() as database:
+            sizes = dict(database.execute("select file, size from journals").fetchall())
+            there: set[str] = set()
+            for found in sorted(os.scandir(self._sessions), key=lambda found: found.name):
+                if not found.name.endswith(".jsonl"):
+                    continue
+                there.add(found.name)
+                with contextlib.suppress(FileNotFoundError, PermissionError):  # deleted, or somebody else's
+                    if sizes.get(found.name) != found.stat().st_size:
+                        with _changing(database):
+                            done = self._taken(database, Path(found.path), read)
+                        yield done
+            for file in sizes.keys() - there:
+                with _changing(database):
+                    _forget(database, "file", file)
+
+    def forget(self, session_id: str) -> None:
+        """Takes a session out, with its words. Raises `OSError` where that cannot be."""
+        if not self._path.exists():
+            return
+        with self._open() as database:
+            with _changing(database):
+                if not _forget(database, "session", session_id):
+                    return
+                # Words of deleted rows stay in the index's pages until they are merged.
+                database.execute("insert into said(said) values('optimize')")
+            database.execute("pragma wal_checkpoint(truncate)")
+
+    def _taken(self, database: sqlite3.Connection, path: Path, read: ReadRecord) -> int:
+        """Reads what is new in one journal; the bytes of it."""
+        asked = "select number, first, size, seq from journals where file = ?"
+        known = database.execute(asked, (path.name,)).fetchone()
+        fd = os.open(path, files.READ)
+        try:
+            first = zlib.crc32(os.read(fd, FIRST_BYTES).partition(b"\n")[0])
+            if known is not None and (known[1] != first or known[2] > os.fstat(fd).st_size):
+                _forget(database, "file", path.name)
+                known = None
+            number, _, offset, seq = known or (None, first, 0, 0)
+            data = files.read_from(fd, offset)
+        finally:
+            os.close(fd)
+        found = scan(data, seq)
+        if number is None:
+            session_id = id_of(found.records[0]) if found.records else None
+            if session_id is None:
+                return 0
+            added = "insert into journals(session, file, first) values(?, ?, ?)"
+            number = database.execute(added, (session_id, path.name, first)).lastrowid
+        for record in found.records:
+            said = read(record)
+            if said is not None and said.text:
+                added = "insert into entries(journal, entry, role, at) values(?, ?, ?, ?)"
+                row = database.execute(added, (number, said.entry_id, said.role, said.at)).lastrowid
+                text = _UNSPACED.sub(r" \1 ", said.text)
+                database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
+        database.execute(
+            "update journals set size = ?, seq = ? where number = ?",
+            (offset + found.end, seq + len(found.records), number),
+        )
+        return found.end
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """The database; made anew where it is damaged or another version's."""
+        try:
+            database = self._connected()
+        except sqlite3.DatabaseError:
+            drop_index(self._sessions)
+            database = self._connected()
+        try:
+            yield database
+        except sqlite3.OperationalError as refused:
+            raise OSError(f"the index of the sessions: {refused}") from refused
+        except sqlite3.DatabaseError as damaged:
+            drop_index(self._sessions)
+            raise OSError(f"the index of the sessions was damaged and is made anew: {damaged}") from damaged
+        finally:
+            database.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        os.close(files.open_private(self._path, files.APPEND | os.O_CREAT))
+        database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
+        try:
+            database.execute("pragma journal_mode = wal")
+            database.execute("pragma synchronous = off")  # it can be made anew
+            database.execute("pragma secure_delete = on")
+            with _changing(database):
+                version = database.execute("pragma user_version").fetchone()[0]
+                if version == 0:
+                    for statement in _SCHEMA:
+                        database.execute(statement)
+                elif version != VERSION:
+                    raise sqlite3.DatabaseError(f"version {version}")
+        except sqlite3.Error:
+            database.close()
+            raise
+        return database
+
+
+@contextlib.contextmanager
+def _changing(database: sqlite3.Connection) -> Iterator[None]:
+    """All that is done inside, or nothing; one process at a time."""
+    database.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        database.execute("rollback")
+        raise
+    database.execute("commit")
+
+
+def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
+    """Takes a journal out, by its `file` or its `session`; whether it was in."""
+    row = database.execute(f"select number from journals where {column} = ?", (value,)).fetchone()
+    if row is None:
+        return False
+    database.execute("delete from said where rowid in (select number from entries where journal = ?)", row)
+    database.execute("delete from entries where journal = ?", row)
+    database.execute("delete from journals where number = ?", row)
+    return True
+
+
+def _expression(query: str) -> str:
+    """The words of a query as FTS5 wants them; what was written together stands together."""
+    phrases: Sequence[list[str]] = [_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split()]
+    quoted = ['"' + " ".join(words) + '"' for words in phrases if words]
+    return " ".join(quoted) + " *" if quoted else ""

@@ -27,9 +27,9 @@ demo: $(STAMP)  ## the main job on a real session: no key, no network
 test: $(STAMP)  ## all tests that need nothing but this machine's Python
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-system: $(STAMP)  ## tests that need system packages (jq); installs them where it may
+test-system: $(STAMP)  ## tests that need system packages (jq, git); installs them where it may
 	@sh tests/system-packages.sh
-	@$(BIN)/python -m pytest -m system
+	@$(BIN)/python -m pytest -m "system or git"
 
 lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 	@$(BIN)/ruff check .
@@ -40,6 +40,9 @@ lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 
 bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode
 	@$(BIN)/python -m benchmarks
+
+retention: $(STAMP)  ## what a compaction keeps of what the agent needs later, beside what others do
+	@$(BIN)/python -m benchmarks.retention
 
 docs: $(STAMP)  ## the site of docs/, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build

@@ -24,6 +24,11 @@ RUNS = 2
 PAUSE_S = 0.002
 """Between two questions during a compaction."""
 
+REST_S = 0.5
+REST_SHARE = 0.15
+"""A peer that has a core for less than this share of that time rests: a watched one is never quite still."""
+REST_TIMES = 60
+
 COMPACT: dict[str, object] = {"session_id": "long", "strategy": "extract", "keep_recent": KEEP}
 
 Times = dict[str, list[float]]
@@ -118,7 +123,8 @@ def _worst(name: str, stalls: Sequence[Stall], most: int = 4) -> list[str]:
 
 
 def _alone(env: Mapping[str, str], model: str) -> tuple[float, float]:
-    """Seconds of a compaction of what was appended in the same process, and of those with a core."""
+    """Seconds of a compaction of what was appended a while ago in the same process, and of those with a
+    core."""
     with Peer(COMPACTD, env) as peer:
         _begin(peer, model)
         took = _compact(peer, "long")
@@ -177,6 +183,16 @@ def _felt(env: Mapping[str, str], model: str, folder: Path) -> tuple[Times, list
 def _begin(peer: Peer, model: str) -> None:
     start(peer, "long", model=model)
     append_until(peer, "long", TOKENS)
+    rest(peer)
+
+
+def rest(peer: Peer) -> None:
+    """Waits until the peer has little to do: an agent does not append a million tokens in a second."""
+    for _ in range(REST_TIMES):
+        before = peer.core_s()
+        sleep(REST_S)
+        if peer.core_s() - before < REST_SHARE * REST_S:
+            return
 
 
 def _append(text: str) -> dict[str, object]:

@@ -1,15 +1,19 @@
 #!/bin/sh
 # Installs what `make test-system` needs, where it is missing and we may.
 set -eu
-command -v jq >/dev/null 2>&1 && exit 0
-echo "installing jq ..."
+missing=""
+for package in jq git; do
+    command -v "$package" >/dev/null 2>&1 || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+echo "installing$missing ..."
 if command -v apt-get >/dev/null 2>&1; then
     if [ "$(id -u)" = 0 ]; then as_root=""; else as_root="sudo"; fi
     $as_root apt-get update -qq
-    $as_root apt-get install -y -qq jq >/dev/null
+    $as_root apt-get install -y -qq $missing >/dev/null
 elif command -v brew >/dev/null 2>&1; then
-    brew install jq
+    brew install $missing
 else
-    echo "jq is missing: install it with this system's package manager" >&2
+    echo "missing:$missing; install with this system's package manager" >&2
     exit 1
 fi

@@ -1,141 +1,176 @@
-"""Scores `extract` at every cut of recorded sessions: linked retention and CG, by budget and by category.
+"""How much of what an agent needs later a compaction keeps: `make retention`.
 
-    python -m benchmarks.retention [--data DIR] [--budgets 2000,4000,8000,16000] [--only REGEX] [--lowest N]
-
-`--data` holds `sessions/` (with MANIFEST.json) and `more/`; beside it, `tools/` with the judge. Default:
-`COMPACTD_TEST_DATA`, else `../shared/data` beside the repository. Atoms made: those of the summary that its
-past does not hold.
+Scores `extract` beside what others do, at every cut of recorded sessions, and prints linked retention and CG
+for the sessions that were tuned on and those put aside, with paired differences. The metric is described in
+docs/retention.md. Without the shared recordings it measures the project's own session.
 """
 
 from __future__ import annotations
 
 import argparse
-import collections
-import importlib
-import json
 import os
 import re
 import sys
 import time
-from multiprocessing import Pool
+from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.retention import contexts, cuts
-from compactd.core.extract import FactCache
+import msgspec
 
-CATEGORIES = ("path", "id", "lit", "cmd", "user", "decision", "error", "line")
-PROCESSES = 2
+from benchmarks.retention import (
+    ablations,
+    agreement,
+    document,
+    lost,
+    ours,
+    pictures,
+    scoring,
+    sessions,
+    tables,
+)
+from benchmarks.retention.figures import Figures, figures
+from benchmarks.retention.scoring import BASELINES, METHODS, OURS, RECORDED, Job, Timed
+from benchmarks.retention.sessions import Source
 
-
-def normalised(data: Path, cache: Path) -> list[Path]:
-    """The sessions of `data` in the judge's neutral form."""
-    normalise = importlib.import_module("normalise").normalise
-    cache.mkdir(parents=True, exist_ok=True)
-    for row in json.loads((data / "sessions" / "MANIFEST.json").read_text("utf-8")):
-        to = cache / f"{row['name']}.jsonl"
-        raw = data / "sessions" / row["file"]
-        if raw.exists() and not to.exists():
-            head = {"type": "session", "name": row["name"], "format": row["format"]}
-            lines = [head, *normalise(str(raw), row["format"])]
-            to.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
-    names = {row.stem for row in cache.glob("*.jsonl")}
-    more = [path for path in (data / "more").glob("*.jsonl") if path.stem not in names]
-    return sorted([*cache.glob("*.jsonl"), *more], key=lambda path: path.name)
-
-
-def score(job: tuple[Path, Path, Path, set, tuple[int, ...]]) -> list[dict]:
-    """The rows of one session: one for each cut and budget."""
-    tools, file, cache, common, budgets = job
-    probe = cuts.judge(tools)
-    count = contexts.counter()
-    rows = []
-    for cut in cuts.cached_cuts(probe, file, common, cache):
-        items = contexts.items_of(cut.past, count)
-        past: set = set()
-        for record in cut.past:
-            past |= probe.atoms(record.get("text", ""), cut.cwd) | probe.atoms(
-                probe.calls_plain(record), cut.cwd
-            )
-        for budget in budgets:
-            begun = time.perf_counter()
-            context, summary = contexts.compacted(items, budget, count, FactCache())
-            taken = time.perf_counter() - begun
-            _, linked = probe.score(cut.probes, cut.full, context, cut.cwd)
-            gained = cut.bits_nothing - probe.cond_bits(context, cut.agent, cut.observed)
-            rows.append(
-                {
-                    "session": cut.session,
-                    "budget": budget,
-                    "linked": linked,
-                    "cg": gained / max(1, cut.bits_nothing - cut.bits_past),
-                    "tokens": count(context),
-                    "seconds": taken,
-                    "past": sum(item.tokens for item in items),
-                    "made": sorted(value for _, value in probe.atoms(summary, cut.cwd) - past),
-                }
-            )
-    return rows
+BUDGETS = (2_000, 4_000, 8_000, 16_000)
+RIVALS = ("keep_last", "structured")
+"""What ours is compared with on the same cuts."""
 
 
-def mean(values) -> float:
-    known = [v for v in values if v is not None]
-    return sum(known) / len(known) if known else 0.0
-
-
-def macro(linked: dict) -> float | None:
-    shares = [linked[c][0] / linked[c][1] for c in CATEGORIES if c in linked and linked[c][1] >= 3]
-    return mean(shares) if shares else None
-
-
-def report(rows: list[dict], budget: int, lowest: int) -> None:
-    sessions = collections.defaultdict(list)
-    for row in rows:
-        sessions[row["session"]].append(row)
-    by_linked = {name: mean(macro(r["linked"]) for r in mine) for name, mine in sessions.items()}
-    cg = mean(mean(r["cg"] for r in mine) for mine in sessions.values())
-    shares = {
-        c: mean(r["linked"][c][0] / r["linked"][c][1] for r in rows if r["linked"].get(c, (0, 0))[1] >= 3)
-        for c in CATEGORIES
-    }
-    slow = max(rows, key=lambda r: r["seconds"])
-    print(
-        f"{budget:6}: linked {100 * mean(by_linked.values()):.1f}  CG {100 * cg:.1f}  "
-        + " ".join(f"{c} {100 * share:.0f}" for c, share in shares.items())
-        + f"  | {len(rows)} cuts, over budget {sum(r['tokens'] > budget for r in rows)}, "
-        f"with atoms made {sum(bool(r['made']) for r in rows)}, "
-        f"filled {100 * mean(r['tokens'] / budget for r in rows):.1f} %, "
-        f"slowest {slow['seconds']:.2f} s for {slow['past']} tokens"
+def parser() -> argparse.ArgumentParser:
+    given = argparse.ArgumentParser(
+        prog="python -m benchmarks.retention",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    for name in sorted(by_linked, key=by_linked.get)[:lowest]:
-        print(
-            f"        {name}: {100 * by_linked[name]:.1f} / {100 * mean(r['cg'] for r in sessions[name]):.1f}"
-        )
+    given.add_argument("--data", type=Path, help="folder with sessions/ and more/ (COMPACTD_TEST_DATA)")
+    given.add_argument("--own", action="store_true", help="measure the project's own session only")
+    given.add_argument("--only", default="", metavar="REGEX", help="sessions whose names match")
+    given.add_argument("--budgets", type=_numbers, metavar="N,N", help="tokens (2000,4000,8000,16000)")
+    given.add_argument("--methods", type=_names, default=METHODS, metavar="NAME,NAME")
+    given.add_argument("--daemon", action="store_true", help="compact through the real daemon")
+    given.add_argument("--processes", type=int, default=os.cpu_count() or 1, metavar="N")
+    given.add_argument("--cache", type=Path, default=scoring.CACHE, metavar="DIR")
+    given.add_argument("--session", metavar="NAME", help="with --lost: the session to look at")
+    given.add_argument("--lost", action="store_true", help="what extract loses of a session, atom by atom")
+    given.add_argument("--method", choices=METHODS, default=OURS, help="with --lost: another method")
+    given.add_argument("--ablations", action="store_true", help="what each part of extract is worth")
+    given.add_argument(
+        "--every", type=int, default=2, metavar="N", help="with --ablations and --document: every Nth cut (2)"
+    )
+    given.add_argument("--document", action="store_true", help="write docs/retention.md's figures anew")
+    return given
 
 
-def main() -> int:
-    given = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    given.add_argument("--data", type=Path, default=Path(os.environ.get("COMPACTD_TEST_DATA", beside)))
-    given.add_argument("--cache", type=Path, default=Path("build/retention"))
-    given.add_argument("--budgets", default="2000,4000,8000,16000")
-    given.add_argument("--only", default="")
-    given.add_argument("--lowest", type=int, default=0)
-    options = given.parse_args()
-    tools = options.data.resolve().parent / "tools"
-    if not (tools / "probe.py").exists():
-        print(f"no judge: {tools / 'probe.py'} does not exist", file=sys.stderr)
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(text.split(","))
+    unknown = sorted(set(names) - set(METHODS))
+    if unknown:
+        raise argparse.ArgumentTypeError(f"no method {', '.join(unknown)}; there are {', '.join(METHODS)}")
+    return names
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parser().parse_args(arguments)
+    options.budgets = options.budgets or (ablations.BUDGETS if options.ablations else BUDGETS)
+    data = None if options.own else options.data or sessions.shared_data()
+    found = sessions.sources(data)
+    wanted = [source for source in found if re.search(options.only, source.name)]
+    if options.lost and not options.session:
+        print("--lost needs --session NAME", file=sys.stderr)
         return 2
-    probe = cuts.judge(tools)
-    files = normalised(options.data, options.cache / "sessions")
-    common = cuts.commonplace(probe, files)
-    budgets = tuple(int(b) for b in options.budgets.split(","))
-    wanted = [f for f in files if re.search(options.only, f.stem)]
-    jobs = [(tools, f, options.cache / "cuts", common, budgets) for f in wanted]
-    with Pool(PROCESSES) as pool:
-        rows = [row for mine in pool.imap_unordered(score, jobs) for row in mine]
-    for budget in budgets:
-        report([row for row in rows if row["budget"] == budget], budget, options.lowest)
+    if options.session:
+        wanted = [source for source in found if source.name == options.session]
+    if not wanted:
+        print(f"no such session; there are {', '.join(source.name for source in found)}", file=sys.stderr)
+        return 2
+    jobs = _jobs(options, found, wanted, data)
+    if options.lost:
+        _show_lost(jobs[0], options.method)
+        return 0
+    if options.ablations:
+        print(ablations.report(jobs, options.every, options.processes))
+        return 0
+    began = time.perf_counter()
+    rows = scoring.all_scored(jobs, options.processes)
+    if not rows:
+        print("no session here is long enough to be cut", file=sys.stderr)
+        return 1
+    done = summed(rows, options.budgets, _said_of(data, wanted, rows))
+    for line in tables.report(done):
+        print(line)
+    _write(rows, done, options.cache)
+    _tell_times(rows, time.perf_counter() - began, options)
+    agreed = agreement.agreements([timed.row for timed in rows], data)
+    if agreed:
+        print(f"\n{agreement.table(agreed)}")
+    if options.document:
+        shown = document.published(done, agreed, jobs, options.every, options.processes)
+        print(f"wrote {', '.join(map(str, document.write(shown, options.cache / 'kept')))}")
     return 0
+
+
+def _jobs(
+    options: argparse.Namespace, found: Sequence[Source], wanted: Sequence[Source], data: Path | None
+) -> list[Job]:
+    kept = options.cache / "kept"
+    common = scoring.common_of(found, kept) if data is not None else frozenset()
+    engine = scoring.engine()
+    methods = (*options.methods, RECORDED) if OURS in options.methods else options.methods
+    return [
+        Job(source, common, methods, options.budgets, kept, engine, by_daemon=options.daemon)
+        for source in wanted
+    ]
+
+
+def summed(rows: Sequence[Timed], budgets: tuple[int, ...], said: str) -> Figures:
+    """The figures of a run."""
+    return figures([timed.row for timed in rows], budgets, said, OURS, RIVALS)
+
+
+def _said_of(data: Path | None, wanted: Sequence[Source], rows: Sequence[Timed]) -> str:
+    cut = sorted({timed.row.session for timed in rows})
+    if data is None or cut == [sessions.OWN_NAME]:
+        return f"the project's own session (examples/{sessions.OWN.name}), {len(cut)} of {len(wanted)} files"
+    own = " and the project's own" if sessions.OWN_NAME in cut else ""
+    others = len(cut) - (sessions.OWN_NAME in cut)
+    return f"{others} shared sessions{own}, of {len(wanted)} files; the others are too short to be cut"
+
+
+def _write(rows: Sequence[Timed], done: Figures, cache: Path) -> None:
+    scoring.write_rows(rows, cache / "cuts.json")
+    (cache / "figures.json").write_bytes(msgspec.json.format(msgspec.json.encode(done), indent=1) + b"\n")
+    written = pictures.write(done, cache)
+    print(f"\nwrote {', '.join(map(str, (cache / 'cuts.json', cache / 'figures.json', *written)))}")
+
+
+def _tell_times(rows: Sequence[Timed], seconds: float, options: argparse.Namespace) -> None:
+    mine = [timed for timed in rows if timed.row.method == OURS]
+    if mine:
+        slow = max(mine, key=lambda timed: timed.seconds)
+        how = "through the daemon" if options.daemon else "in process"
+        print(f"extract, {how}: slowest {slow.seconds:.2f} s for {slow.row.past:,} tokens, cold")
+    print(f"{len(rows):,} compactions scored in {seconds:.0f} s on {options.processes} processes")
+
+
+def _show_lost(job: Job, method: str) -> None:
+    for cut in scoring.cuts(job):
+        if cut.summary:
+            continue
+        for budget in job.budgets:
+            if method == OURS:
+                context = ours.in_process(ours.items_of(cut.past), budget).context
+            else:
+                context = BASELINES[method](cut, budget)
+            where = f"messages {cut.point.start} to {cut.point.cut - 1}"
+            title = f"{cut.session}, {where}, {method} at {budget:,}"
+            for line in lost.report(cut, context, title):
+                print(line)
+            print()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import collections
 import hashlib
 import importlib
 import itertools
+import json
 import pickle
 import sys
 from pathlib import Path
@@ -41,6 +42,22 @@ def judge(tools: Path):
     module = importlib.import_module("probe")
     module.ntok = lambda s: len(s) // 4
     return module
+
+
+def normalised(data: Path, cache: Path) -> list[Path]:
+    """The sessions of `data` in the judge's neutral form."""
+    normalise = importlib.import_module("normalise").normalise
+    cache.mkdir(parents=True, exist_ok=True)
+    for row in json.loads((data / "sessions" / "MANIFEST.json").read_text("utf-8")):
+        to = cache / f"{row['name']}.jsonl"
+        raw = data / "sessions" / row["file"]
+        if raw.exists() and not to.exists():
+            head = {"type": "session", "name": row["name"], "format": row["format"]}
+            lines = [head, *normalise(str(raw), row["format"])]
+            to.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), "utf-8")
+    names = {row.stem for row in cache.glob("*.jsonl")}
+    more = [path for path in (data / "more").glob("*.jsonl") if path.stem not in names]
+    return sorted([*cache.glob("*.jsonl"), *more], key=lambda path: path.name)
 
 
 def working_dir(messages: list[dict]) -> str:

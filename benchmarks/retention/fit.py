@@ -4,8 +4,8 @@
 
 Every session is parted at several points. At each, a feature of the past counts as used again if the agent
 writes it in the future before a result or a user shows it. Logistic regression for each kind of feature,
-every cut with the same weight, L2 10; features not used again are sampled. Needs numpy, which the project
-does not depend on. Without `--write` the weights are printed.
+every cut with the same weight, L2 10; features not used again are sampled. Without `--write` the weights are
+printed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 from benchmarks.retention import contexts, cuts
-from benchmarks.retention.__main__ import normalised
+from benchmarks.retention.cuts import normalised
 from compactd.core import weights
 from compactd.core.conversation import Conversation
 from compactd.core.directory import working_directory
@@ -72,7 +72,7 @@ def samples(job) -> tuple[bytes, bytes, bytes]:
     scene = Conversation([(item, True) for item in items], facts, request, cache.lexicon).scene
     statistics = Statistics(scene)
     chances = Chances(statistics)
-    known = [feature for feature in range(scene.size) if statistics.last[feature] >= 0]
+    known = statistics.features.tolist()
     there, shown, again = set(known), set(), set()
     for n, record in enumerate(record for record in future if record["role"] != "system"):
         item = Item(entry_id=f"f{n}", body=contexts.neutral(record), tokens=1)

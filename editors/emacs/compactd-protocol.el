@@ -15,14 +15,14 @@
     ("session/append"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
      :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision")
-     :doc "Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice.")
+     :doc "Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer.")
     ("session/context"
      :params ("session_id" "format?")
      :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?")
      :doc "What the next model request must contain, always valid for the provider of `format`.")
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?")
-     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "split_turn" "summary" "read_files" "modified_files" "retention" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?")
+     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
     ("session/history"
      :params ("session_id" "from?" "limit?")
@@ -83,11 +83,11 @@
     ("session/import"
      :params ("path?" "content?" "format?")
      :result ("session_id" "format" "message_count" "warnings")
-     :doc "Makes a new session of a session file: of Claude Code, pi, compactd, or a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its compactions; of the others, all messages come in, also those that the other program had summarised.")
+     :doc "Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back.")
     ("session/export"
      :params ("session_id" "format" "path?")
      :result ("format" "warnings" "content?" "path?")
-     :doc "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of.")
+     :doc "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open.")
     ("agent/state"
      :params ("session_id")
      :result ("session_id" "status" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued")

@@ -26,6 +26,7 @@ from compactd.messages import (
     ErrorInfo,
     PruneEnd,
 )
+from compactd.rereading import files_to_reread
 from compactd.running import Progress, Running
 from compactd.session import Session
 from compactd.summarising import Summariser, summariser_of
@@ -96,7 +97,7 @@ async def _carried_out(
     )
     try:
         if session.facts is None:
-            session.facts = FactCache()
+            session.facts = FactCache(session.working_dir)
         summariser = summariser_of(session, request)
         work = work_of(session, request, running.check, session.facts)
         if isinstance(summariser, Summariser):
@@ -104,11 +105,14 @@ async def _carried_out(
         outcome = await asked(session, running, work, made, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=priced(session, outcome.result, summariser))
-        result = await _committed(session, running, request, outcome, began, leaf)
+        advice = () if isinstance(outcome, NotCompacted) else await files_to_reread(session)
+        result = await _committed(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
         session.facts = None  # a worker may still be reading into it
         _tell_failure(session, running, error)
         raise
+    if advice:
+        result = msgspec.structs.replace(result, files_to_reread=advice)
     session.emit(
         CompactionEnd(
             compaction_id=running.compaction_id,
@@ -132,6 +136,7 @@ async def _committed(
     outcome: Outcome,
     began: float,
     leaf: str | None,
+    estimator: str,
 ) -> CompactionResult:
     """Journals `outcome` and gives it back with ids and times."""
     if isinstance(outcome, NotCompacted):
@@ -161,6 +166,7 @@ async def _committed(
                 parent=state.leaf,
                 tokens_saved=outcome.tokens_saved,
                 compaction_id=running.compaction_id,
+                estimator=estimator,
             )
         )
         await session.durable(number)
@@ -182,6 +188,7 @@ async def _committed(
             read_files=result.read_files,
             modified_files=result.modified_files,
             asked=budget_of(request),
+            estimator=estimator,
         )
     )
     await session.durable(number)
@@ -237,6 +244,7 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
             stubs=pruning.stubs,
             parent=state.leaf,
             tokens_saved=pruning.tokens_saved,
+            estimator=counter.name,
         )
     )
     await session.durable(number)

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from compactd.core.settings import GivenSettings
     from compactd.git.trees import GitTrees
     from compactd.learned import LearnedWindows
+    from compactd.learning import Learner
     from compactd.loop_limits import LoopLimits
     from compactd.model_access import ModelAccess
+    from compactd.outside import Outside
     from compactd.providers.base import Provider
     from compactd.rpc.handlers.base import Handler
     from compactd.sessions import Sessions
@@ -65,22 +67,18 @@ class Daemon:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.methods: Mapping[str, Method] = METHODS
-        self.warnings: tuple[str, ...] = ()
-        """Of the environment and the user's file, for `session/start`."""
-        self._told: dict[str, tuple[str, ...]] = {}
-        """The same of each workspace's file, by its folder."""
         self._environ = environ
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
         self._connection: Connection | None = None
-        self._client_layer: tuple[str, GivenSettings] | None = None
-        self._outside: tuple[tuple[str, GivenSettings], ...] | None = None
+        self._outside: Outside | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
         self._catalogue: Catalogue | None = None
         self._learned: LearnedWindows | None = None
         self._models: ModelAccess | None = None
         self._loop_limits: LoopLimits | None = None
+        self._learner: Learner | None = None
 
     # --- parts, made at the first need ----------------------------------------------------------------
 
@@ -118,6 +116,15 @@ class Daemon:
         return self._catalogue
 
     @property
+    def outside(self) -> Outside:
+        """The settings from outside every session."""
+        if self._outside is None:
+            from compactd.outside import Outside
+
+            self._outside = Outside(self._environ, self.config)
+        return self._outside
+
+    @property
     def learned(self) -> LearnedWindows:
         """What servers said of their models' windows."""
         if self._learned is None:
@@ -145,7 +152,10 @@ class Daemon:
             from compactd.rpc.handlers import handlers
 
             self._handlers = handlers(self)
-            asyncio.get_running_loop().run_in_executor(self._workers, _load_engine)
+            loading = asyncio.get_running_loop().run_in_executor(self._workers, _load_engine)
+            loading.add_done_callback(self._begin_learning)
+        if self._learner is not None:
+            self._learner.asked(method.name, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
         line = None
         if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
@@ -160,13 +170,22 @@ class Daemon:
 
         return later()
 
+    def _begin_learning(self, loading: asyncio.Future[None]) -> None:
+        """Behind the import that it needs, which is no work for the loop."""
+        if self._learner is None and self._sessions is not None and not loading.cancelled():
+            from compactd.learning import TOLD, Learner
+
+            self._learner = Learner(self._sessions.open, self.in_worker)
+            for session_id in self._sessions.open:
+                self._learner.asked(min(TOLD), session_id)
+
     def configured(self, settings: Raw) -> None:
         """Settings of an editor: of every session from now on. Those that are wrong are said in the log."""
         from compactd.errors import InvalidParams
         from compactd.settings import from_client
 
         try:
-            self._client_layer = from_client(settings)
+            self.outside.client = from_client(settings)
         except InvalidParams as error:
             _log.warning("settings of the client are ignored: %s", error.message)
             return
@@ -268,29 +287,13 @@ class Daemon:
         """What `work` gives back, from a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, work)
 
+    async def read_settings(self, working_dir: str | None) -> None:
+        """Reads the files of settings that a session in that folder has."""
+        await self.outside.read(working_dir)
+
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
-        """Settings from outside a session, highest first; files are read when a session is opened."""
-        from pathlib import Path
-
-        from compactd import settings
-
-        if self._outside is None:
-            environment, told = settings.from_environment(self._environ)
-            user, more = settings.from_file(self.config / settings.USER_FILE, "config.toml")
-            self._outside = (environment,) if user is None else (environment, user)
-            self.warnings = (*told, *more)
-        environment, *user_layers = self._outside
-        workspace: tuple[tuple[str, GivenSettings], ...] = ()
-        if working_dir is not None and Path(working_dir).is_absolute():
-            file = Path(working_dir) / settings.WORKSPACE_FILE
-            layer, self._told[working_dir] = settings.from_file(file, settings.WORKSPACE_FILE)
-            workspace = () if layer is None else (layer,)
-        client = () if self._client_layer is None else (self._client_layer,)
-        return (*client, environment, *workspace, *user_layers)
-
-    def warnings_of(self, working_dir: str | None) -> tuple[str, ...]:
-        """What is wrong with the settings from outside a session in that folder, for a person."""
-        return (*self.warnings, *self._told.get(working_dir or "", ()))
+        """Settings from outside a session, highest first, as its files were read last."""
+        return self.outside.layers(working_dir)
 
     def switch(self, names: Sequence[str]) -> str | None:
         """The first of these switches that is on in the environment."""
@@ -346,6 +349,8 @@ class Daemon:
         try:
             return await self._connection.run()
         finally:
+            if self._learner is not None:
+                await self._learner.stop()
             if self._sessions is not None:
                 await self._sessions.close_all()
                 await self._sessions.store.close()
@@ -355,7 +360,8 @@ class Daemon:
 
 def _load_engine() -> None:
     """Imports what compactions need beside the loop, before one has to wait for it."""
-    import compactd.compacting  # noqa: F401
+    import compactd.compacting
+    import compactd.learning  # noqa: F401
 
 
 async def _nothing() -> None:

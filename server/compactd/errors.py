@@ -4,7 +4,7 @@
     ├── InvalidParams        -32602  a field is wrong; `data.path` names it
     ├── Cancelled            -32800  the client took the request back
     ├── SessionNotFound       1001   `data.exists` is true where it is stored but not open
-    ├── SessionBusy           1002   a compaction holds the session's slot
+    ├── SessionBusy           1002   a compaction, a redaction or a prompt holds the session
     ├── SessionCorrupt        1003   `data` tells what could be saved
     ├── SessionLocked         1004   another process writes it
     ├── StorageFailed         1005   disk full, read-only, no permission
@@ -62,7 +62,7 @@ class SessionNotFound(CompactdError):
 
 
 class SessionBusy(CompactdError):
-    """A compaction of this session is running. Wait for its `compaction_end`, or cancel it."""
+    """A compaction of this session is running, or a prompt: wait for its end, or cancel it."""
 
     code = 1002
 

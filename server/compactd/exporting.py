@@ -10,17 +10,23 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.entries import Entry, Item
+from compactd.core.entries import Compacted, Entry, Item, summary_message
+from compactd.core.fold import Fold
 from compactd.core.projection import Repair, project
+from compactd.core.tokens import Chars4
 from compactd.errors import FormatNotSupported, InvalidParams, LimitExceeded
 from compactd.formats.base import RENDERABLE, render
 from compactd.formats.neutral_out import encode_message
+from compactd.formats.session_file import Line, SessionFile
+from compactd.formats.shape_losses import shape_losses
+from compactd.formats.writing import WRITABLE, told
+from compactd.formats.writing import write as write_file
 from compactd.messages import Tool
 from compactd.session import Session
 from compactd.store import files
 from compactd.store.records import line
 
-FORMATS = ("compactd", *RENDERABLE)
+FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 
 INLINE_BYTES = 32 * 1024 * 1024
 """Most that an answer holds; a file has no limit."""
@@ -56,6 +62,9 @@ class Held(Struct, frozen=True, kw_only=True):
     session_id: str
     entries: tuple[Entry, ...]
     items: tuple[Item, ...]
+    """The messages of the branch, oldest first, compacted or not."""
+    summaries: tuple[tuple[int, Compacted], ...]
+    """(how many of `items` stand before it, the compaction in force), in their order."""
     system: str | None
     tools: tuple[Tool, ...]
     raw_tools: tuple[Raw, ...]
@@ -80,6 +89,7 @@ def held(session: Session) -> Held:
         session_id=session.id,
         entries=tuple(session.entries),
         items=tuple(state.path_items()),
+        summaries=tuple(_summaries(state)),
         system=state.system_prompt,
         tools=session.tools(),
         raw_tools=state.tools,
@@ -92,9 +102,14 @@ def held(session: Session) -> Held:
 def exported(of: Held, format: str) -> Exported:
     """`of` in a format of `FORMATS`. O(bytes).
 
-    `compactd`: the journal, every entry. `neutral`: the messages as their clients sent them. The others:
-    the messages as a request to that provider, mended where it would refuse them.
+    `compactd`: the journal, every entry. `neutral`: the messages as their clients sent them. Of providers'
+    shapes: the messages as a request to that provider, mended where it would refuse them. Of other programs:
+    a session file of theirs with the compactions in force; what it cannot hold is told by entry.
     """
+    if format in WRITABLE:
+        file, names = _as_file(of, format)
+        written = write_file(file, format, names)
+        return Exported(data=written.data, warnings=written.warnings)
     if format == "compactd":
         lines = (line(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
         return Exported(data=b"".join(lines), warnings=())
@@ -103,22 +118,73 @@ def exported(of: Held, format: str) -> Exported:
             Raw(encode_message(item.message)) if item.source is None else item.source for item in of.items
         ]
         return Exported(data=_body(of, format, of.system, messages, of.raw_tools), warnings=())
-    projection = project(of.items, _nothing)
+    projection = project(of.items, Chars4())  # nobody asks for the tokens of an export
     made = render(format, of.system, of.tools, projection, of.model)
     return Exported(
         data=_body(of, format, made.system, made.messages, made.tools or ()),
-        warnings=tuple(_told(projection.repairs)),
+        warnings=(*_told(projection.repairs), *_lost(of, made.messages, format)),
     )
 
 
-def _nothing(text: str) -> int:
-    """Nobody asks for the tokens of an export."""
-    return 0
+def _summaries(state: Fold) -> Iterator[tuple[int, Compacted]]:
+    steps = {step.id: step for step in state.compactions()}
+    count = 0
+    for entry_id in state.path:
+        if entry_id in state.originals:
+            count += 1
+        elif entry_id in steps:
+            yield count, steps[entry_id]
+
+
+def _as_file(of: Held, format: str) -> tuple[SessionFile, tuple[str, ...]]:
+    """(the session as one that was recorded, what its messages are called: entry ids)."""
+    messages: list[Line] = []
+    places: dict[str, int] = {}
+    first_kept: list[tuple[int, int]] = []
+    pinned: list[tuple[int, tuple[int, ...]]] = []
+    summaries = list(of.summaries)
+    for count in range(len(of.items) + 1):
+        while summaries and summaries[0][0] == count:
+            entry = summaries.pop(0)[1]
+            place = places[entry.id] = len(messages)
+            if entry.first_kept in places:
+                first_kept.append((place, places[entry.first_kept]))
+            if entry.pinned:
+                pinned.append((place, tuple(places[i] for i in entry.pinned if i in places)))
+            summary = msgspec.structs.replace(summary_message(entry), created_at=entry.at)
+            messages.append((summary, Raw(encode_message(summary))))
+        if count < len(of.items):
+            item = of.items[count]
+            places[item.entry_id] = len(messages)
+            messages.append((item.message, item.source or Raw(encode_message(item.message))))
+    file = SessionFile(
+        format=format,
+        messages=tuple(messages),
+        session_id=of.session_id,
+        title=of.title,
+        model=of.model,
+        working_dir=of.working_dir,
+        system_prompt=of.system,
+        compactions=len(of.summaries),
+        first_kept=tuple(first_kept),
+        pinned=tuple(pinned),
+    )
+    return file, tuple(places)
 
 
 def _told(repairs: Sequence[Repair]) -> Iterator[str]:
     for kind, count in Counter(repair.kind for repair in repairs).items():
         yield f"{count} × {_TOLD.get(kind, kind)}"
+
+
+def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
+    messages = [item.message for item in of.items]
+    yield from told(
+        shape_losses(messages, made, format), range(len(messages)), [item.entry_id for item in of.items]
+    )
+    if of.summaries:
+        count = len(of.summaries)
+        yield f"not kept: {count} {'compaction' if count == 1 else 'compactions'}: all messages stand in full"
 
 
 def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]) -> bytes:

@@ -48,6 +48,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         ),
         counter=session.counter,
         pinned=state.pinned_by_id(),
+        originals=tuple(state.path_items()),
     )
 
 
@@ -66,9 +67,10 @@ def budget_of(request: CompactRequest) -> str:
 def work_of(
     session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
 ) -> Work:
+    inputs = inputs_of(session, request)
     return Work(
-        inputs=inputs_of(session, request),
-        originals=tuple(session.fold.path_items()),
+        inputs=inputs,
+        originals=inputs.originals,
         working_dir=session.working_dir,
         cache=facts,
         check=check,
@@ -89,11 +91,12 @@ class Flowing:
 
     def __init__(self, work: Work, made: Plan) -> None:
         self._steps = flow(work, made)
+        self._cache = work.cache or FactCache()
         self._is_begun = False
 
     def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
         """The next questions, or what came of it all."""
-        with without_collector():
+        with without_collector(), self._cache.lock:
             try:
                 if self._is_begun:
                     return self._steps.send(answers)
@@ -116,8 +119,14 @@ async def asked(
             return step
         asking = answers_of(summariser, step, session, running.tell_text)
         if isinstance(summariser, Summariser) and not answers:
-            asking = reading_beside(asking, session, lambda: read_ahead(work, made))
+            asking = reading_beside(asking, session, partial(_read_ahead, work, made))
         answers = await running.unless_stopped(asking)
+
+
+def _read_ahead(work: Work, made: Plan) -> None:
+    if work.cache is not None:
+        with work.cache.lock:
+            read_ahead(work, made)
 
 
 def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:

@@ -7,10 +7,7 @@ The whole of a file is read, counted and folded beside the loop, then written in
 from __future__ import annotations
 
 import asyncio
-import errno
-import os
 import secrets
-import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -35,24 +32,22 @@ from compactd.core.entries import (
     summary_message,
 )
 from compactd.core.intake import New, Report, take
-from compactd.core.tokens import system_tokens
-from compactd.core.usage import normalise
-from compactd.errors import CompactdError, InvalidParams, LimitExceeded
+from compactd.core.tokens import system_tokens, tool_tokens
+from compactd.errors import CompactdError, InvalidParams
 from compactd.following import decode_entries
 from compactd.formats.detect import detect, read
-from compactd.formats.mending import mended, split_prompt
-from compactd.formats.session_file import Line, SessionFile
+from compactd.formats.gathering import gathered
+from compactd.formats.mending import Reported, split_prompt, with_reports
+from compactd.formats.session_file import SessionFile
+from compactd.formats.source import bytes_of
+from compactd.formats.tools import decode_tool
 from compactd.messages import CompactionResult, Message, Text
 from compactd.session import Session
 from compactd.sessions import VERSION, Sessions
-from compactd.store.files import READ, read_from
 from compactd.store.memory import MemoryJournal
 from compactd.store.migrate import FORMAT, upgraded, version_of
 from compactd.store.records import bare, scan
 from compactd.world import World
-
-FILE_BYTES = 256 * 1024 * 1024
-"""A larger file is refused: it is held in memory while it is read."""
 
 AUTO = ("auto", None)
 
@@ -110,30 +105,10 @@ def _plain(format: str | None) -> str | None:
 
 
 def _read_file(path: str) -> bytes:
-    """The bytes of a regular file that the user can read."""
+    """What the session at `path` holds: a regular file that the user can read, or a folder of them."""
     if not Path(path).is_absolute() or "\0" in path:
         raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
-    try:
-        # Opening a pipe would wait for its other end.
-        fd = os.open(path, READ | getattr(os, "O_NONBLOCK", 0))
-    except OSError as refused:
-        what = "there is no such file" if refused.errno == errno.ENOENT else os.strerror(refused.errno or 0)
-        raise InvalidParams(f"{path} cannot be read: {what}", "$.path") from None
-    try:
-        facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode):
-            raise InvalidParams(f"{path} is no file that can be read from beginning to end", "$.path")
-        if facts.st_size > FILE_BYTES:
-            raise LimitExceeded(
-                f"{path} has {facts.st_size:,} bytes; at most {FILE_BYTES:,} are read",
-                limit_bytes=FILE_BYTES,
-                size_bytes=facts.st_size,
-            )
-        return read_from(fd, 0)
-    except OSError as refused:
-        raise InvalidParams(f"{path} cannot be read: {refused.strerror}", "$.path") from None
-    finally:
-        os.close(fd)
+    return gathered(Path(path), bytes_of(Path(path)))
 
 
 def _made(world: World, session_id: str, data: bytes, format: str | None, tell: Tell) -> _Made:
@@ -242,24 +217,32 @@ def _foreign(
         entries.append(ModelSet(at=now, model=file.model))
     session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     prompt, messages = split_prompt(file)
-    lines = tuple(mended(messages, warnings))
+    lines = tuple(with_reports(messages, warnings))
     _add(
         session,
         SettingsSet(
             at=now,
             system_prompt=prompt,
             title=file.title,
-            fixed_tokens=(system_tokens(prompt, session.counter), 0),
+            tools=file.tools or None,
+            fixed_tokens=(
+                system_tokens(prompt, session.counter),
+                sum(tool_tokens(decode_tool(raw), session.counter) for raw in file.tools),
+            ),
         ),
     )
     first_kept, prompts = dict(file.first_kept), len(file.messages) - len(messages)
+    pinned = dict(file.pinned)
     ids: list[EntryId] = []
     count = 0
     for batch in _batches(lines):
         if is_summary(batch[0][0]):
             count += 1
-            kept = first_kept.get(len(ids) + prompts, -1) - prompts
-            entry = _compacted(session, batch[0][0], count, ids[kept] if 0 <= kept < len(ids) else None)
+            place = len(ids) + prompts
+            kept = first_kept.get(place, -1) - prompts
+            stayed = [ids[at - prompts] for at in pinned.get(place, ()) if prompts <= at < place]
+            first = ids[kept] if 0 <= kept < len(ids) else None
+            entry = _compacted(session, batch[0][0], count, first, stayed)
             _add(session, entry)
             ids.append(entry.id)
             batch = batch[1:]
@@ -273,22 +256,20 @@ def _foreign(
     return tuple(session.entries)
 
 
-def _batches(lines: Sequence[Line]) -> list[Sequence[Line]]:
+def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:
     """The messages in pieces, a summary always the first of its piece."""
-    starts = [i for i, (message, _) in enumerate(lines) if is_summary(message)]
+    starts = [i for i, (message, _, _) in enumerate(lines) if is_summary(message)]
     cuts = sorted({0, *starts, *range(0, len(lines), _TOLD_EVERY)})
     return [lines[a:b] for a, b in zip(cuts, [*cuts[1:], len(lines)], strict=True)]
 
 
-def _append(session: Session, lines: Sequence[Line], now: float) -> tuple[EntryId, ...]:
-    reports: list[Report | None] = [
-        None if message.usage is None else normalise(message.usage) for message, _ in lines
-    ]
+def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[EntryId, ...]:
+    reports: list[Report | None] = [report for _, _, report in lines]
     intake = take(
         session.fold,
         New(
-            read=lines,
-            tokens=[session.count_message(message) for message, _ in lines],
+            read=[(message, raw) for message, raw, _ in lines],
+            tokens=[session.count_message(message) for message, _, _ in lines],
             own_reports=reports,
         ),
         at=now,
@@ -310,11 +291,16 @@ def _add(session: Session, entry: Entry, message: Message | None = None) -> None
     session.fold.apply(entry, message)
 
 
-def _compacted(session: Session, message: Message, number: int, first_kept: EntryId | None) -> Compacted:
-    """The compaction that another program's summary tells of."""
+def _compacted(
+    session: Session, message: Message, number: int, first_kept: EntryId | None, stayed: Sequence[EntryId]
+) -> Compacted:
+    """The compaction that another program's summary tells of; `stayed`: older messages that it kept."""
     state = session.fold
     start = state.path.index(first_kept) if first_kept in state.originals else len(state.path)
-    kept = [state.originals[i] for i in state.path[start:] if i in state.originals]
+    tail = [state.originals[i] for i in state.path[start:] if i in state.originals]
+    older = set(state.path[:start])
+    pinned = [state.originals[i] for i in stayed if i in state.originals and i in older]
+    kept = [*pinned, *tail]
     meta = message.meta
     entry = Compacted(
         id=state.next_id,
@@ -325,9 +311,11 @@ def _compacted(session: Session, message: Message, number: int, first_kept: Entr
         summary_tokens=0,
         result=CompactionResult(compacted=True),
         parent=state.leaf,
-        first_kept=kept[0].entry_id if kept else None,
+        first_kept=tail[0].entry_id if tail else None,
+        pinned=tuple(item.entry_id for item in pinned),
         read_files=meta.read_files if meta is not None else (),
         modified_files=meta.modified_files if meta is not None else (),
+        estimator=session.counter.name,
     )
     tokens = session.count_message(summary_message(entry))
     after = sum(state.fixed) + tokens + sum(item.tokens for item in kept)
@@ -342,7 +330,8 @@ def _compacted(session: Session, message: Message, number: int, first_kept: Entr
         tokens_after=after,
         tokens_saved=max(0, state.estimated - after),
         first_kept_entry_id=entry.first_kept,
-        kept_messages=len(kept),
+        kept_messages=len(tail),
+        pinned_entry_ids=entry.pinned,
         read_files=entry.read_files,
         modified_files=entry.modified_files,
         created_at=entry.at,

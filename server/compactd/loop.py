@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from typing import Literal
 
@@ -19,7 +19,8 @@ from msgspec import Raw, Struct
 from compactd import executing, turns
 from compactd.core.entries import NULL, Appended, Queued, Unqueued
 from compactd.core.intake import New
-from compactd.errors import CannotFit, CompactdError
+from compactd.core.pairs import closes_calls
+from compactd.errors import CannotFit, CompactdError, SessionBusy
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
 from compactd.messages import (
@@ -93,6 +94,18 @@ class Agent:
     def holds_others(self) -> bool:
         """True for whoever is no step of the prompt that is being answered."""
         return self.is_running and asyncio.current_task() is not self._task
+
+    def accepts(self, messages: Iterable[Message]) -> None:
+        """Raises `SessionBusy` for a client's messages that leave an answer as the last word while the daemon
+        waits for the model's: the next request would end with it; providers refuse that, or go on with it.
+        """
+        known = self._session.fold.clients
+        said = [message.role for message in messages if message.id not in known and closes_calls(message)]
+        if self.status is not None and said and said[-1] == "assistant":
+            raise SessionBusy(
+                "The daemon is answering a prompt of this session itself: an assistant message now would "
+                "stand in the place of its answer. Append it after the agent_end, or abort the prompt first."
+            )
 
     def prompt(self, message: Message, raw: Raw) -> Prompted:
         """Takes a user's message; it is answered now, or after those that wait.

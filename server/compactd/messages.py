@@ -15,6 +15,7 @@ Role = Literal["user", "assistant", "tool", "system"]
 Trigger = Literal["manual", "threshold", "overflow", "silent_overflow", "model_switch"]
 Strategy = Literal["summarize", "extract", "truncate"]
 Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
+FileState = Literal["unchanged", "changed", "missing", "unknown"]
 Status = Literal["idle", "running", "streaming", "executing_tools", "compacting"]
 
 
@@ -203,6 +204,19 @@ class Retention(Struct, frozen=True, kw_only=True):
     kept: int
     lost: tuple[str, ...]
     """The facts that are missing, most used first, at most 50."""
+    before: float | UnsetType = UNSET
+    """The score of the model's own summary, before anything was added; left out where no model wrote."""
+
+
+class RereadAdvice(Struct, frozen=True, kw_only=True):
+    """A file that the last turns worked on, and whether it is on disk as the session saw it last."""
+
+    path: str
+    """As the conversation names it."""
+    state: FileState
+    """`unknown`: the session did not see the whole file, or it could not be looked at."""
+    size_bytes: int | UnsetType = UNSET
+    """On disk now."""
 
 
 class CompactionResult(Struct, frozen=True, kw_only=True):
@@ -229,6 +243,11 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     read_files: tuple[str, ...] = ()
     modified_files: tuple[str, ...] = ()
     retention: Retention | None = None
+    unfounded: tuple[str, ...] | UnsetType = UNSET
+    """Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at
+    most 20; left out where there are none. The summary names them too."""
+    files_to_reread: tuple[RereadAdvice, ...] | UnsetType = UNSET
+    """Files that the last turns worked on, newest first; left out where none is known. Advice only."""
     pruned_tool_results: int = 0
     created_at: float = 0.0
     duration_ms: int = 0

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from compactd.core.lookup import WANT_REASONING
 from compactd.core.projection import project
 from compactd.formats.base import render
 from compactd.messages import ToolCall
@@ -31,10 +32,13 @@ async def next_request(
     """(the next request, the tools' own names by those that the model sees). Hands out the view's epoch.
     O(view), in a worker."""
     view, system, tools = session.fold.view(), session.fold.system_prompt, session.tools()
-    count, name = session.counter.count, session.fold.model.model
+    counter, name = session.counter, session.fold.model.model
     session.handed_epoch = view.epoch
+    reasoning = provider.name in WANT_REASONING
     made = await session.world.in_worker(
-        lambda: render(provider.shape, system, tools, project(view.items, count), name)
+        lambda: render(
+            provider.shape, system, tools, project(view.items, counter), name, with_reasoning=reasoning
+        )
     )
     request = ModelRequest(
         model=model,

@@ -34,7 +34,7 @@ async def redact(session: Session, entry_ids: Sequence[EntryId]) -> int:
     session.writable()
     _check(session, entry_ids)
     # No compaction may begin meanwhile: it would write down again what is to go.
-    running = session.running = Running(session, "redaction", None)
+    running = session.running = Running(session, "", None)
     task = asyncio.ensure_future(_carried_out(session, running, tuple(dict.fromkeys(entry_ids))))
     try:
         return await asyncio.shield(task)

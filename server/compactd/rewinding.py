@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from compactd.core.budget import stand
 from compactd.core.entries import Branched, EntryId, Redone, Undone
-from compactd.core.fold import Step, fold
+from compactd.core.fold import fold
 from compactd.core.gauge import scale_of, unreported
+from compactd.core.in_force import Step
 from compactd.core.projection import Pending
 from compactd.errors import CannotFit, InvalidParams, NothingToUndo
 from compactd.formats.journalled import decoder_of

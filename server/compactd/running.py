@@ -1,4 +1,4 @@
-"""A compaction that runs: who waits for it, who stops it, how far it is."""
+"""A compaction that runs: who waits for it, who stops it, how far it is. A redaction holds the same slot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-from compactd.errors import Cancelled
+from compactd.errors import Cancelled, SessionBusy
 from compactd.messages import CompactionProgress
 
 if TYPE_CHECKING:
@@ -24,10 +24,11 @@ TELL_S = 0.1
 
 
 class Running:
-    """A compaction that runs."""
+    """What runs in a session's one slot: a compaction; or a redaction, while which none may begin."""
 
     def __init__(self, session: Session, compaction_id: str, progress: Progress | None) -> None:
         self.compaction_id = compaction_id
+        """Empty of a redaction, which has neither start nor end for clients."""
         self._session = session
         self._progress = progress
         self._is_cancelled = threading.Event()
@@ -35,6 +36,20 @@ class Running:
         self._stopped = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._told_at = 0.0
+
+    @property
+    def is_compaction(self) -> bool:
+        """False of a redaction."""
+        return bool(self.compaction_id)
+
+    def refusal(self) -> SessionBusy:
+        """What whoever wants the slot is told."""
+        if not self.is_compaction:
+            return SessionBusy("A redaction of this session is running. Wait for its answer.")
+        return SessionBusy(
+            "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
+            compaction_id=self.compaction_id,
+        )
 
     async def ended(self) -> None:
         """Returns when it has ended, however."""

@@ -201,16 +201,13 @@ class Session:
         return self.journal
 
     def free(self) -> None:
-        """Raises `SessionBusy` while a compaction runs, or a prompt of which this is no step."""
+        """Raises `SessionBusy` while a compaction or redaction runs, or a prompt of which this is no step."""
         if self.agent is not None and self.agent.holds_others():
             raise SessionBusy(
                 "A prompt of this session is being answered. Wait for its agent_end, or abort it."
             )
         if self.running is not None:
-            raise SessionBusy(
-                "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
-                compaction_id=self.running.compaction_id,
-            )
+            raise self.running.refusal()
 
     def write(self, *entries: Entry, messages: Sequence[Message] = ()) -> int:
         """Applies `entries` and puts them on the journal's list; gives back the number to wait for.

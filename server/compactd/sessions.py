@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -150,7 +150,10 @@ class Sessions:
         if want.model is not None:
             # The registry may have to be read, or an index made: not on the loop. The answer is remembered.
             await self.world.in_worker(partial(self.world.lookup, want.model, want.base_url))
-        if session is None:
+        await self.world.read_settings(want.working_dir if session is None else session.working_dir)
+        if session is not None:
+            session.refresh()
+        else:
             exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
@@ -209,6 +212,7 @@ class Sessions:
 
         journal, records = await world.in_worker(created)
         try:
+            await world.read_settings(_folder_of(entries))
             session = await world.in_worker(lambda: Session(world, session_id, journal, entries))
             await journal.durable(journal.append(records))
         except BaseException:
@@ -233,6 +237,7 @@ class Sessions:
                 return Session(self.world, session_id, journal, decode_entries(records))
 
         try:
+            await self.world.read_settings(_folder_of(decode_entries(records[:1])))
             session = await self.world.in_worker(folded)
         except BaseException:
             # Nobody else could open it while we held its lock.
@@ -378,6 +383,10 @@ class Sessions:
         except CompactdError:
             # It stands in the list all the same; session/start says what is wrong with it.
             return Listed(title=None, model=None, message_count=0, compactions=0)
+
+
+def _folder_of(entries: Iterable[Entry]) -> str | None:
+    return next((entry.working_dir for entry in entries if isinstance(entry, Opened)), None)
 
 
 def _listed(state: Fold) -> Listed:

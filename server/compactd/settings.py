@@ -71,7 +71,7 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     """
     try:
         size = path.stat().st_size
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name with a NUL is no file's
         return None, ()
     if size > FILE_LIMIT_BYTES:
         return None, (f"{source} is ignored: it is larger than {FILE_LIMIT_BYTES} bytes",)

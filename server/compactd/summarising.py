@@ -125,7 +125,7 @@ async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell
 async def _asked(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:
     provider = summariser.provider
     question = Message(role="user", content=(Text(text=ask.prompt),))
-    projection = project((Item(entry_id="ask", body=question, tokens=0),), session.counter.count)
+    projection = project((Item(entry_id="ask", body=question, tokens=0),), session.counter)
     made = render(provider.shape, ask.system, (), projection, summariser.name)
     request = ModelRequest(
         model=summariser.model,

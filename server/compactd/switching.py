@@ -18,6 +18,10 @@ MARGIN = 0.97
 """Of the room that the new model has: its tokenizer is another one, and the summary is counted by both."""
 
 
+ATTEMPTS = 2
+"""Compactions that are tried, the later for less; one that was not enough is taken back."""
+
+
 class Switched(Struct, frozen=True, kw_only=True):
     """What a switch did."""
 
@@ -81,18 +85,33 @@ async def _made_to_fit(
     if over.threshold is not None:
         fits = min(fits, over.threshold - 1)
     ours = fits * MARGIN * session.fold.estimated / max(1, over.used)
-    request = CompactRequest(trigger="model_switch", force=True, target_tokens=max(1, int(ours)))
+    for _ in range(ATTEMPTS):
+        request = CompactRequest(trigger="model_switch", force=True, target_tokens=max(1, int(ours)))
+        try:
+            result = await compact(session, request)
+        except CannotFit as error:
+            raise _refused(found, over, error) from None
+        after = await session.world.in_worker(lambda: _under(session, found, base_url))
+        if after.decision.kind != "over":
+            return result
+        # What stays weighs more in the new model's tokens than what went did: pictures, pages, other scripts.
+        ours = min(ours, session.fold.estimated) * fits * MARGIN / max(1, after.used)
+        if not result.compacted:
+            break
+        if not await _taken_back(session):
+            over = after
+    raise _refused(found, over)
+
+
+async def _taken_back(session: Session) -> bool:
+    """Undoes the compaction that was not enough. False for one that the session's own model needed too."""
     try:
-        result = await compact(session, request)
-    except CannotFit as error:
-        raise _refused(found, over, error) from None
-    after = await session.world.in_worker(lambda: _under(session, found, base_url))
-    if after.decision.kind == "over":
-        if result.compacted:
-            await session.durable(undo(session)[1])
-            session.tell_usage()
-        raise _refused(found, after)
-    return result
+        number = undo(session)[1]
+    except CannotFit:
+        return False
+    await session.durable(number)
+    session.tell_usage()
+    return True
 
 
 def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:

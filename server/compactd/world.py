@@ -45,8 +45,12 @@ class World(Protocol):
         """What `work` gives back, from another thread."""
         ...
 
+    async def read_settings(self, working_dir: str | None) -> None:
+        """Reads the files of settings of a session in that folder, before it is opened."""
+        ...
+
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
-        """The settings from outside the session, highest first."""
+        """The settings from outside the session, highest first. Reads no file."""
         ...
 
     def switch(self, names: Sequence[str]) -> str | None:

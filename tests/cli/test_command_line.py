@@ -98,7 +98,7 @@ def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_
         "notes: its format is not known.",
         "none holds no messages.",
     ]
-    assert all("Claude Code, pi and compactd" in one.err for one in (missing, *others))
+    assert all("Claude Code, pi, Codex CLI" in one.err for one in (missing, *others))
     assert all("Traceback" not in one.err and one.out == "" for one in (missing, *others))
 
 

@@ -30,6 +30,7 @@ from compactd.core.pins import pinned_of
 from compactd.core.projection import Pending, project
 from compactd.formats.neutral import decode_message
 from compactd.messages import CompactionResult, Message, Usage
+from validators.conversations import LETTERS
 
 TEXTS = ("Fix the cache", "", "pinned?", "<tag>", '漢字 \\ "quoted"')
 CALL = {"type": "tool_call", "call_id": "c1", "name": "read", "arguments": {"path": "a.py"}}
@@ -260,7 +261,7 @@ def observed(state: Fold) -> dict[str, object]:
         "pending": Pending(state.path_items()).call_ids,
         "pinned": pinned_of(state.originals.values(), state.pin_marks),
         "pinned by id": state.pinned_by_id(),
-        "projection": project(state.view().items, len),
+        "projection": project(state.view().items, LETTERS),
         "originals": state.originals,
         "path": state.path_items(),
         "clients": state.clients,

@@ -12,8 +12,9 @@ from compactd.core.projection import (
     pending_calls,
     project,
 )
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
-from validators.conversations import count, items_of
+from compactd.core.tokens import message_tokens
+from compactd.messages import Block, Document, Image, Message, Role, Text, ToolCall, ToolResult
+from validators.conversations import LETTERS, items_of
 
 
 def says(role: Role, text: str) -> Message:
@@ -31,7 +32,7 @@ def result(call_id: str, text: str = "", role: Role = "tool") -> Message:
 
 def shown(*messages: Message) -> tuple[list[str], list[tuple[str | None, ...]]]:
     """(each projected message as `entry role:blocks`, each repair as (kind, entry, call))."""
-    projection = project(items_of(messages), count)
+    projection = project(items_of(messages), LETTERS)
     return (
         [f"{each.entry_id or '-'} {each.message.role}:{_brief(each)}" for each in projection.messages],
         [(repair.kind, repair.entry_id, repair.call_id) for repair in projection.repairs],
@@ -62,7 +63,7 @@ def test_a_conversation_whose_pairs_are_whole_is_projected_as_it_came() -> None:
         [says("user", "go"), calls("a", "b"), result("b"), result("a"), says("assistant", "done")]
     )
 
-    projection = project(items, count)
+    projection = project(items, LETTERS)
 
     assert [each.message for each in projection.messages] == [item.message for item in items]
     assert [each.source for each in projection.messages] == [item.source for item in items]
@@ -91,7 +92,7 @@ def test_results_in_user_messages_need_no_repair() -> None:
 
 
 def test_an_open_call_gets_an_error_result_without_entry_id_right_after_it() -> None:
-    projection = project(items_of([says("user", "go"), calls("a", "b"), result("a")]), count)
+    projection = project(items_of([says("user", "go"), calls("a", "b"), result("a")]), LETTERS)
 
     written = projection.messages[2]
     assert written == Projected(
@@ -178,11 +179,25 @@ def test_only_the_orphan_is_left_out_of_a_message_that_holds_more() -> None:
         content=(ToolResult(call_id="a", content="of a"), ToolResult(call_id="x", content="nobody's")),
     )
 
-    projection = project(items_of([calls("a"), both]), count)
+    projection = project(items_of([calls("a"), both]), LETTERS)
 
     assert projection.messages[1].message.content == both.content[:1]
     assert projection.messages[1].source is None
     assert projection.tokens == len("read{}") + len("of a")
+
+
+def test_pictures_and_documents_of_a_result_that_is_left_out_count_no_more_than_its_words() -> None:
+    seen = (
+        Text(text="seen"),
+        Image(media_type="image/png", url="https://example.org/a.png", width=800, height=600),
+        Document(media_type="application/pdf", pages=3, data="JVBERi0x"),
+    )
+    both = Message(role="user", content=(Text(text="and"), ToolResult(call_id="x", content=seen), *seen[1:]))
+
+    projection = project(items_of([both]), LETTERS)
+
+    assert [type(block) for block in projection.messages[0].message.content] == [Text, Image, Document]
+    assert projection.tokens == message_tokens(projection.messages[0].message, LETTERS)
 
 
 # --- ids that come again ----------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from compactd.core.projection import (
     pending_calls,
     project,
 )
+from compactd.core.tokens import message_tokens
 from compactd.messages import Block, Message, Text, ToolCall, ToolResult
-from validators.conversations import again, conversations, count, items_of, tokens_of
+from validators.conversations import LETTERS, again, conversations, items_of
 
 PAIR = (
     Message(role="assistant", content=(ToolCall(call_id="a", name="read", arguments=Raw(b"{}")),)),
@@ -33,7 +34,7 @@ def has_more_than_results(message: Message) -> bool:
 
 @given(conversations())
 def test_calls_are_followed_by_their_results_and_ids_are_unique(messages: list[Message]) -> None:
-    projected = [each.message for each in project(items_of(messages), count).messages]
+    projected = [each.message for each in project(items_of(messages), LETTERS).messages]
 
     ids = [b.call_id for message in projected for b in message.content if isinstance(b, ToolCall)]
     assert len(ids) == len(set(ids))
@@ -51,9 +52,9 @@ def test_calls_are_followed_by_their_results_and_ids_are_unique(messages: list[M
 
 @given(conversations())
 def test_a_projection_projected_again_needs_no_repair(messages: list[Message]) -> None:
-    once = project(items_of(messages), count)
+    once = project(items_of(messages), LETTERS)
 
-    twice = project(items_of([each.message for each in once.messages]), count)
+    twice = project(items_of([each.message for each in once.messages]), LETTERS)
 
     assert twice.repairs == ()
     assert [each.message for each in twice.messages] == [each.message for each in once.messages]
@@ -62,15 +63,14 @@ def test_a_projection_projected_again_needs_no_repair(messages: list[Message]) -
 
 @given(conversations())
 def test_the_tokens_are_those_of_the_projected_messages(messages: list[Message]) -> None:
-    # A result's documents and unknown blocks count nothing here, as in `tokens_of`.
-    projection = project(items_of(messages), count)
+    projection = project(items_of(messages), LETTERS)
 
-    assert projection.tokens == sum(tokens_of(each.message) for each in projection.messages)
+    assert projection.tokens == sum(message_tokens(each.message, LETTERS) for each in projection.messages)
 
 
 @given(conversations())
 def test_nothing_is_lost_but_what_the_repairs_name(messages: list[Message]) -> None:
-    projection = project(items_of(messages), count)
+    projection = project(items_of(messages), LETTERS)
 
     def blocks(all_of: list[Message]) -> list[Block]:
         return [b for message in all_of for b in message.content if not is_blank(b)]
@@ -103,12 +103,12 @@ def test_pending_kept_up_message_by_message_equals_the_rescan(messages: list[Mes
 @given(conversations())
 def test_a_cut_where_no_barrier_is_orphans_nothing(messages: list[Message]) -> None:
     items = items_of(messages)
-    whole = project(items, count)
+    whole = project(items, LETTERS)
     orphans = {r.entry_id for r in whole.repairs if r.kind in ("orphan_result", "duplicate_result")}
 
     for at, barred in enumerate(open_call_barriers(items)):
         if not barred:
-            tail = project(items[at:], count)
+            tail = project(items[at:], LETTERS)
             cut_off = {r.entry_id for r in tail.repairs if r.kind in ("orphan_result", "duplicate_result")}
             assert cut_off <= orphans
 
@@ -117,8 +117,8 @@ def test_a_cut_where_no_barrier_is_orphans_nothing(messages: list[Message]) -> N
 def test_messages_read_back_from_their_bytes_project_alike(messages: list[Message]) -> None:
     once = again(messages)
 
-    here = project(items_of(once), count)
-    there = project(items_of(again(once)), count)
+    here = project(items_of(once), LETTERS)
+    there = project(items_of(again(once)), LETTERS)
 
     assert there == here
 
@@ -129,16 +129,30 @@ def test_a_message_that_was_shortened_is_not_projected_from_its_old_bytes(at: in
     items = items_of([says[0], *PAIR, says[1]])
     items[at] = msgspec.structs.replace(items[at], source=None)
 
-    assert [each.source is None for each in project(items, count).messages] == [n == at for n in range(4)]
+    assert [each.source is None for each in project(items, LETTERS).messages] == [n == at for n in range(4)]
+
+
+class Noting:
+    """Counts letters, and how often it was asked to."""
+
+    name, exact = "noting", True
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def count(self, text: str) -> int:
+        """The characters of `text`."""
+        self.asked += 1
+        return len(text)
 
 
 def test_ten_thousand_messages_with_one_call_id_cost_no_more_than_linear_work() -> None:
     messages = PAIR * 10_000
-    counted: list[int] = []
     items: list[Item] = items_of(messages)
+    counting = Noting()
 
-    projection = project(items, lambda text: counted.append(1) or len(text))
+    projection = project(items, counting)
 
     assert len(projection.messages) == 20_000
     assert projection.messages[-1].message.content[0].call_id == "a-10000"
-    assert counted == []
+    assert counting.asked == 0

@@ -112,9 +112,23 @@ def test_a_second_prune_finds_nothing() -> None:
 
     assert first.entry_ids == ("e3", "e5")
     assert prune(shown, settings(), CHARS4) == Pruning()
-    saved = project(items, CHARS4.count).tokens - project(shown, CHARS4.count).tokens
+    saved = project(items, CHARS4).tokens - project(shown, CHARS4).tokens
     assert first.tokens_saved == saved
     assert sum(item.tokens for item in shown) == sum(item.tokens for item in items) - saved
+
+
+def test_a_result_that_no_request_holds_is_not_pruned_and_protects_nothing() -> None:
+    items = dialogue("U9 A9 T30000 A9 T30000 A9 T30000" + NEWEST)
+    orphaned = (*items[:5], *items[6:])  # the call of e7 was never told
+    given = settings(prune_protect=40_000, prune_minimum=0)
+
+    found = prune(orphaned, given, CHARS4)
+
+    assert found.entry_ids == ("e3",)
+    assert stubs_for(orphaned, [(5, 0)], CHARS4) == Pruning()
+    stubs = {stub.entry_id: stub for stub in found.stubs}
+    shown = [with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in orphaned]
+    assert project(orphaned, CHARS4).tokens - project(shown, CHARS4).tokens == found.tokens_saved
 
 
 def test_output_that_a_stub_would_not_shorten_stays() -> None:

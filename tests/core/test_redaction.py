@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
 from compactd.core.redaction import Codec, blanked, redaction
-from compactd.core.scrub import MARK, scrubber, words_of
+from compactd.core.scrub import MARK, PIECE_CHARS, PIECE_MOST, scrubber, words_of
 from compactd.core.tokens import Chars4, message_tokens
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
@@ -181,3 +182,34 @@ def test_a_line_of_a_million_blanks_is_no_riddle() -> None:
     line = "- (tool) " + " " * 1_000_000 + "x [e1]"
 
     assert scrubber(["secret12"], [], [line], frozenset(("e1",))).text(line) == f"- {MARK} [e1]"
+
+
+@pytest.mark.parametrize("shift", range(-14, 3))
+def test_a_word_of_another_message_is_found_wherever_in_a_long_text_it_stands(shift: int) -> None:
+    filler = "so on " * (PIECE_CHARS // 6)
+    other = filler[: PIECE_CHARS + shift - 1] + " password9 " + filler
+
+    cleaned = scrubber(["password9 secret77"], [other], ["secret77, password9"], frozenset())
+
+    assert cleaned.text("secret77, password9") == f"{MARK}, password9"
+
+
+@pytest.mark.parametrize("shift", range(-14, 3))
+def test_a_word_is_found_wherever_in_a_long_redacted_text_it_stands(shift: int) -> None:
+    filler = "so on " * (PIECE_CHARS // 6)
+    secret = filler[: PIECE_CHARS + shift - 1] + " key=secret77/x " + filler
+
+    cleaned = scrubber([secret], [], ["the secret77 of", "and cret77/x", "pass"], frozenset())
+
+    assert [cleaned.text(text) for text in ("the secret77 of", "and cret77/x", "pass")] == [
+        f"the {MARK} of",
+        f"and {MARK}",
+        "pass",
+    ]
+
+
+def test_a_run_without_an_end_is_looked_at_in_pieces() -> None:
+    blob = "QUJD" * PIECE_MOST
+    longest = max(len(word) for word in words_of(f"{blob} {blob[:50]}"))
+
+    assert longest <= PIECE_MOST

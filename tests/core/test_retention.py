@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.entries import Item
-from compactd.core.retention import facts, retention, supplement
+from compactd.core.retention import FactSearch, facts, retention
 from compactd.core.units import FactCache
 from compactd.messages import Block, Message, Retention, Role, Text, ToolCall, ToolResult
 
@@ -105,11 +105,14 @@ def test_the_cache_is_used_and_changes_nothing() -> None:
     assert facts(PAST, cache=cache) == first == facts(PAST)
 
 
-def test_a_supplement_names_whole_facts_within_its_budget() -> None:
-    lost = ("src/parse.py", "x" * 400, "go test ./...\n  -run TestAll")
+def test_a_supplement_names_each_lost_fact_by_the_last_line_it_stood_in_within_its_budget() -> None:
+    search = FactSearch(PAST, ("the parser in src/parse.py, never rename parse_all",))
+    lines = "- (tool) once_only.go: TestAll failed in token_loop [e3]\n- go test ./... -run TestAll"
 
-    assert supplement(lost, 20, chars4) == "- src/parse.py\n- go test ./... -run TestAll"
-    assert supplement(lost, 2, chars4) == ""
+    assert search.supplement("token_loop", 100, chars4) == lines
+    assert search.supplement("token_loop", chars4(lines) - 7, chars4) == lines.split("\n")[0]
+    assert search.supplement("token_loop", 2, chars4) == ""
+    assert search.supplement(lines, 100, chars4) == ""
 
 
 @given(st.lists(st.sampled_from(["a_b", "src/x.py", "must keep c_d", "--flag-y", "v1.2.3"]), max_size=8))

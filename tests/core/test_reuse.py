@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 
 import msgspec
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.conversation import FEATURE_WORTH, Conversation
-from compactd.core.cover import Candidates, cover
+from compactd.core.conversation import Conversation
+from compactd.core.cover import Candidates, Cover
 from compactd.core.entries import Item
 from compactd.core.lexicon import ATOM, KINDS
 from compactd.core.reuse import INPUTS, Chances, Statistics
 from compactd.core.units import FactCache
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
+from compactd.core.worth import FEATURE_WORTH
 from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
 
@@ -57,11 +61,7 @@ def test_the_tables_give_the_logistic_of_weights_and_inputs() -> None:
     betas = (ATOM_WEIGHTS, WORD_WEIGHTS, RUN_WEIGHTS, LINE_WEIGHTS)
     found = chances.weights(FEATURE_WORTH)
 
-    assert len(found) == chances.statistics.scene.size
-    for feature, weight in enumerate(found):
-        if chances.statistics.last[feature] < 0:
-            assert weight == 0
-            continue
+    for feature, weight in zip(chances.statistics.features.tolist(), found, strict=True):
         kind = feature % KINDS
         z = sum(b * x for b, x in zip(betas[kind], chances.inputs(feature), strict=True))
         assert weight == pytest.approx(FEATURE_WORTH[kind] / (1 + math.exp(-z)))
@@ -87,23 +87,31 @@ def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
 def test_what_is_used_often_and_lately_is_likelier_than_what_was_read_once() -> None:
     chances, cache = told()
     found = chances.weights(FEATURE_WORTH)
-    number = cache.lexicon.atoms
+    number, place = cache.lexicon.atoms, chances.statistics.place
 
-    assert found[number["id", "load_entry"]] > found[number["id", "old_table"]]
+    assert found[place(number["id", "load_entry"])] > found[place(number["id", "old_table"])]
     assert number["id", "load_entry"] % KINDS == ATOM
 
 
 def candidates(*features: tuple[int, ...], header: int = -1) -> Candidates:
     count = len(features)
+    shown = np.array([feature for unit in features for feature in unit], np.int64)
     return Candidates(
-        features=list(features),
-        price=[1.0] * count,
-        worth=[1.0] * count,
-        group=[0] * count,
-        part=list(range(count)),
+        features=shown,
+        starts=np.cumsum([0, *map(len, features)]),
+        order=np.argsort(shown, kind="stable"),
+        first=np.cumsum([0, *np.bincount(shown, minlength=count).tolist()]),
+        price=np.ones(count),
+        worth=np.ones(count),
+        group=np.zeros(count, np.int64),
+        part=np.arange(count),
         header=[header],
         opening=[0.0],
     )
+
+
+def cover(units: Candidates, weights: list[float], budget: float) -> list[int]:
+    return Cover(units, np.array(weights)).until(budget)
 
 
 def test_each_feature_pays_once_and_ties_go_to_the_older_unit() -> None:
@@ -122,6 +130,76 @@ def test_the_cover_ends_at_its_budget() -> None:
 
 def test_a_neighbour_of_what_is_quoted_is_worth_more() -> None:
     lines = candidates((0,), (1,), (2,))
-    lines.part = [0, 0, 1]
+    lines.part = np.array([0, 0, 1])
 
     assert cover(lines, [9.0, 1.0, 1.1], 10) == [0, 1, 2]
+
+
+def test_a_cover_that_goes_on_picks_what_one_from_scratch_would() -> None:
+    units = candidates(*((n % 7, 7 + n % 11, 18 + n) for n in range(40)))
+    weights = np.array([float(60 - n) for n in range(58)])
+    whole = Cover(units, weights).until(30)
+    begun = Cover(units, weights)
+
+    assert tuple(begun.until(5)) == tuple(whole[:5])
+    assert begun.until(30) == whole
+    assert begun.until(1000) == Cover(units, weights).until(1000)
+    assert sorted(begun.picks) == list(range(40))
+
+
+@settings(deadline=None, max_examples=150)
+@given(
+    st.lists(st.frozensets(st.integers(0, 12), max_size=6), min_size=1, max_size=30),
+    st.data(),
+)
+def test_each_pick_is_worth_the_most_of_all_units_for_its_price(
+    shown: list[frozenset[int]], data: st.DataObject
+) -> None:
+    units = candidates(*(tuple(each) for each in shown))
+    count = len(shown)
+    units.first = np.searchsorted(np.sort(units.features), np.arange(14))
+    units.price = np.array(data.draw(st.lists(st.integers(1, 9), min_size=count, max_size=count)), np.float64)
+    units.part = np.sort(data.draw(st.lists(st.integers(0, 4), min_size=count, max_size=count)))
+    units.group = np.array(data.draw(st.lists(st.integers(0, 2), min_size=count, max_size=count)), np.int64)
+    units.header, units.opening = [-1, -1, -1], [3.0, 0.0, 5.0]
+    for group in range(3):
+        members = np.flatnonzero(units.group == group).tolist()
+        if members and data.draw(st.booleans()):
+            units.header[group], units.opening[group] = members[0], 0.0
+    weights = data.draw(st.lists(st.integers(0, 20), min_size=13, max_size=13))
+
+    assert Cover(units, np.array(weights, np.float64)).until(50) == slowly(units, shown, weights, 50)
+
+
+def slowly(units: Candidates, shown: list[frozenset[int]], weights: list[int], budget: float) -> list[int]:
+    """The same, each value worked out from its definition at each step."""
+    left, picked, spent = list(weights), [], 0.0
+    open_groups: set[int] = set()
+
+    def value(i: int) -> float:
+        near = sum(n in picked and units.part[n] == units.part[i] for n in (i - 1, i + 1))
+        gain, cost = sum(left[f] for f in shown[i]) * (1 + 0.2 * near), units.price[i]
+        group = units.group[i]
+        if group not in open_groups:
+            head = units.header[group]
+            cost += units.opening[group]
+            if head not in (-1, i):
+                gain, cost = gain + sum(left[f] for f in shown[head]), cost + units.price[head]
+        return gain / cost
+
+    while spent < budget:
+        best = max((i for i in range(len(shown)) if i not in picked), key=value, default=None)
+        if best is None or value(best) <= 0:
+            break
+        group, taken = units.group[best], [best]
+        if group not in open_groups:
+            open_groups.add(group)
+            spent += units.opening[group]
+            if units.header[group] not in (-1, *taken, *picked):
+                taken.insert(0, units.header[group])
+        for unit in taken:
+            picked.append(unit)
+            spent += units.price[unit]
+            for feature in shown[unit]:
+                left[feature] = 0
+    return picked

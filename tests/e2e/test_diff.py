@@ -15,9 +15,10 @@ from e2e.conftest import Spawn
 from e2e.own_loop import MODELS, Talk, environment
 from e2e.talk import call, result
 from e2e.work_trees import asked, contents, diff, ended, git, lines_of, made_tree, started
+from git_there import needs_git
 from providers.loopback import Answer, Call, Loopback
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = needs_git
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`session/diff`: where nothing can be told, and what is kept of a session's snapshots."""
+"""`session/diff`: what ends no turn, and what is kept of a session's snapshots."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.talk import turns, user
-from e2e.work_trees import asked, diff, ended, git, lines_of, made_tree, started
+from e2e.work_trees import asked, diff, ended, lines_of, made_tree, started
+from git_there import needs_git
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = needs_git
 
 
 @pytest.fixture
@@ -21,50 +22,7 @@ def tree(tmp_path: Path) -> Path:
     return made_tree(tmp_path)
 
 
-# --- where there is nothing to tell -----------------------------------------------------------------
-
-
-def test_where_nothing_can_be_told_the_reason_is(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
-    daemon = spawn()
-    plain, gone = tmp_path / "plain", tmp_path / "gone"
-    plain.mkdir()
-    gone.mkdir()
-    bare = tmp_path / "bare.git"
-    bare.mkdir()
-    git(bare, "init", "-q", "--bare")
-    sessions = {
-        "snapshots": started(daemon, tree, snapshots=False),
-        "no git work tree": started(daemon, plain),
-        "in no git": started(daemon, bare),
-        "not there any more": started(daemon, gone),
-        "no working_dir": started(daemon, None),
-        "memory": started(daemon, tree, persist=False),
-        "not an absolute path": started(daemon, Path("relative")),
-    }
-    gone.rmdir()
-    for session in sessions.values():
-        asked(daemon, session)
-        ended(daemon, session)
-
-    answers = {reason: diff(daemon, session) for reason, session in sessions.items()}
-
-    assert all(answer["files"] == [] for answer in answers.values())
-    assert {reason: reason in answer["reason"] for reason, answer in answers.items()} == dict.fromkeys(
-        answers, True
-    )
-    assert not (daemon.home / "snapshots").exists()
-
-
-def test_without_git_turns_go_on_and_the_reason_is_told(spawn: Spawn, tree: Path, tmp_path: Path) -> None:
-    daemon = spawn(env={"PATH": str(tmp_path / "empty")})
-    session = started(daemon, tree)
-    asked(daemon, session)
-    ended(daemon, session)
-
-    answer = diff(daemon, session)
-
-    assert answer["files"] == []
-    assert "git is not installed" in answer["reason"]
+# --- what ends no turn -------------------------------------------------------------------------------
 
 
 def test_a_work_tree_that_was_deleted_ends_no_turn(daemon: Daemon, tree: Path) -> None:

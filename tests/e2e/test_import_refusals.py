@@ -20,13 +20,14 @@ def test_a_format_that_is_not_known_is_1010_with_the_list_of_those_that_are(daem
     errors = [
         daemon.refusal("session/import", content="hello there"),
         daemon.refusal("session/import", content="[]", format="word-perfect"),
-        daemon.refusal("session/export", session_id=session, format="claude_code"),
-        daemon.refusal("session/export", session_id=session, format="pi"),
+        daemon.refusal("session/export", session_id=session, format="word-perfect"),
+        daemon.refusal("session/export", session_id=session, format="auto"),
     ]
 
     assert [error.code for error in errors] == [1010] * 4
     assert "claude-code" in errors[0].data["supported"]
-    assert errors[2].data["supported"] == ["compactd", *FORMATS]
+    assert errors[2].data["supported"][: 1 + len(FORMATS)] == ["compactd", *FORMATS]
+    assert {"claude-code", "pi", "codex"} < set(errors[2].data["supported"])
 
 
 def test_a_path_that_is_no_file_is_refused_with_what_it_is(daemon: Daemon, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from e2e.client import Daemon
+from e2e.client import Daemon, Refused
 from e2e.own_loop import MODELS, TOOLS, Talk, environment
 from e2e.talk import CHARS4, assistant, turns, user
 from e2e.test_disk import limited_to
@@ -369,3 +369,30 @@ def test_what_a_client_appends_meanwhile_stands_behind_and_breaks_no_pair(
 
     assert one.ask("Look")["stop_reason"] == "stop"
     assert len(results_in(server.requests[1])) == 1
+
+
+@pytest.mark.parametrize("method", ["session/append", "turn/end"])
+def test_an_answer_that_a_client_appends_in_the_place_of_the_models_own_is_refused(
+    talk: Open, server: Loopback, method: str
+) -> None:
+    server.play(LOOKS)
+    held: list[Talk] = []
+    told: list[Refused] = []
+
+    def tool(name: str, arguments: Any) -> Any:
+        told.extend(
+            held[0].daemon.refusal(method, session_id=held[0].id, messages=said)
+            for said in ([assistant(5)], [user(5), assistant(5)], [assistant(5), user(0)])
+        )
+        return {"content": "done"}
+
+    one = talk(tool=tool)
+    held.append(one)
+
+    assert one.ask("Look")["stop_reason"] == "stop"
+
+    assert [(error.code, "after the agent_end" in error.message) for error in told] == [(1002, True)] * 3
+    assert server.requests[1].body["messages"][-1]["role"] == "user"
+    count = len(one.daemon.call("session/history", session_id=one.id)["entries"])
+    assert one.daemon.call(method, session_id=one.id, messages=[assistant(5)])["entry_ids"]
+    assert len(one.daemon.call("session/history", session_id=one.id)["entries"]) == count + 1

@@ -230,6 +230,19 @@ def test_a_redaction_waits_for_no_compaction_and_the_other_way_round(daemon: Dae
     assert said(entries[0]["message"]) == MARK
 
 
+def test_a_redaction_is_no_compaction_for_those_who_look_meanwhile(daemon: Daemon) -> None:
+    append_long_talk(daemon, 40)
+
+    redacting = daemon.ask("session/redact", session_id="long", entry_ids=["e1"])
+    state = daemon.call("agent/state", session_id="long")
+    refused = daemon.refusal("session/delete", session_id="long")
+
+    assert not daemon.answered_so_far(redacting)
+    assert (state["status"], state["compaction"]["running"]) == ("idle", False)
+    assert (refused.code, "redaction" in refused.message) == (1002, True)
+    assert daemon.result(redacting) == {"redacted": 1}
+
+
 def test_a_session_that_is_closed_or_a_request_that_is_cancelled_meanwhile_is_whole_all_the_same(
     spawn: Spawn, home: Path
 ) -> None:

@@ -19,7 +19,7 @@ from compactd.messages import (
     ToolResult,
 )
 from validators import anthropic_messages, gemini_contents, neutral_shape, openai_chat, openai_responses
-from validators.conversations import count, items_of
+from validators.conversations import LETTERS, items_of
 
 
 def says(role: Role, *texts: str) -> Message:
@@ -40,7 +40,7 @@ def result(call_id: str = "a", content: str | tuple[Block, ...] = "out", is_erro
 
 def projected(*messages: Message, models: Sequence[str | None] = (None,)) -> Projection:
     """The messages, written while the session was on `models` in turn."""
-    return project(items_of(messages, models), count)
+    return project(items_of(messages, models), LETTERS)
 
 
 def sent(

@@ -124,4 +124,4 @@ def test_claude_codes_side_chains_duplicates_and_failed_requests_are_no_messages
     )
 
     assert [message.id for message in messages(file)] == ["u1"]
-    assert file.warnings == ()
+    assert file.warnings == ("1 × message of a sub-agent: left out",)

@@ -24,7 +24,7 @@ from compactd.messages import (
     ToolResult,
     Unknown,
 )
-from validators.conversations import conversations, count, items_of
+from validators.conversations import LETTERS, conversations, items_of
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 
@@ -270,7 +270,7 @@ def test_a_neutral_rendering_is_the_clients_own_bytes_with_the_entry_id_at_the_e
     source = b'{ "content" : "hi", "theirs":{"x" : 1.0}, "role":"user", "id":"m1" }'
     item = Item(entry_id="e7", body=decode_message(source), tokens=1, source=Raw(source))
 
-    [rendered] = render_neutral(project([item], count))
+    [rendered] = render_neutral(project([item], LETTERS))
 
     assert (
         bytes(rendered)
@@ -282,7 +282,7 @@ def test_an_entry_id_that_a_client_gave_back_is_replaced() -> None:
     source = b'{"role":"user","content":"say \\"entry_id\\"","entry_id":"e2"}'
     item = Item(entry_id="e7", body=decode_message(source), tokens=1, source=Raw(source))
 
-    [rendered] = render_neutral(project([item], count))
+    [rendered] = render_neutral(project([item], LETTERS))
 
     assert bytes(rendered) == b'{"role":"user","content":"say \\"entry_id\\"","entry_id":"e7"}'
 
@@ -299,7 +299,7 @@ def test_a_summary_has_an_entry_id_and_its_meta_and_a_synthetic_result_has_none(
         Item(entry_id="e6", body=call, tokens=1),
     ]
 
-    rendered = [json.loads(bytes(raw)) for raw in render_neutral(project(items, count))]
+    rendered = [json.loads(bytes(raw)) for raw in render_neutral(project(items, LETTERS))]
 
     assert [message.get("entry_id") for message in rendered] == ["e5", "e6", None]
     assert rendered[0]["meta"] == {
@@ -311,9 +311,9 @@ def test_a_summary_has_an_entry_id_and_its_meta_and_a_synthetic_result_has_none(
 
 @given(conversations())
 def test_what_is_rendered_can_be_appended_again(messages: list[Message]) -> None:
-    rendered = render_neutral(project(items_of(messages), count))
+    rendered = render_neutral(project(items_of(messages), LETTERS))
 
-    for raw, each in zip(rendered, project(items_of(messages), count).messages, strict=True):
+    for raw, each in zip(rendered, project(items_of(messages), LETTERS).messages, strict=True):
         assert encode_message(decode_message(raw)) == encode_message(
             decode_message(encode_message(each.message))
         )

@@ -70,6 +70,46 @@ def test_openai_gets_no_thinking_and_no_message_of_nothing_else() -> None:
     ) == [{"role": "assistant", "content": "ok"}]
 
 
+def test_an_endpoint_that_wants_its_models_thinking_back_gets_it_beside_what_was_said() -> None:
+    messages = projected(
+        says("user", "go"),
+        asks(Thinking(text="hm"), Thinking(text="so"), Text(text="ok"), call("a")),
+        result("a"),
+        asks(call("b")),
+        result("b"),
+        asks(Thinking(text="well"), Text(text="done")),
+        asks(Text(text="really")),
+        asks(Thinking(text="nothing else")),
+        models=("deepseek/deepseek-v4-pro",),
+    )
+
+    rendered = render("openai", None, [], messages, "deepseek/deepseek-v4-pro", with_reasoning=True)
+
+    shown = decoded(rendered.messages)
+    assert [message.get("reasoning_content") for message in shown] == [
+        None,
+        "hm\nso",
+        None,
+        "",
+        None,
+        "well",
+        None,
+    ]
+    assert ("reasoning_content" in shown[-1], problems("openai", rendered, None)) == (False, [])
+
+
+def test_what_another_model_thought_is_not_given_back_as_its_own() -> None:
+    messages = projected(
+        asks(Thinking(text="hm", signature="s"), call("a")),
+        result("a"),
+        models=("anthropic/claude-sonnet-4-5",),
+    )
+
+    rendered = render("openai", None, [], messages, "moonshotai/kimi-k2.6", with_reasoning=True)
+
+    assert decoded(rendered.messages)[0]["reasoning_content"] == ""
+
+
 def test_openai_gets_a_results_picture_in_a_user_message_after_the_batch() -> None:
     shot = (Text(text="done"), Image(data="QUJD"))
 

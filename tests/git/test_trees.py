@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -11,8 +10,9 @@ import pytest
 
 from compactd.git.trees import GitTrees
 from compactd.git.work_tree import NoTree, work_tree_of
+from git_there import needs_git
 
-pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
+pytestmark = needs_git
 
 PATH = os.environ["PATH"]
 

@@ -72,11 +72,9 @@ def reopened(session: Session, upto: int | None = None) -> Session:
 
 def whole(session: Session) -> int:
     """Tokens of the whole next request, each message counted anew."""
-    projection = project(session.fold.view().items, session.counter.count)
+    projection = project(session.fold.view().items, session.counter)
     counted = sum(message_tokens(each.message, session.counter) for each in projection.messages)
-    left_out = {"orphan_result", "duplicate_result"} & {repair.kind for repair in projection.repairs}
-    # Of a result that was left out beside other content, pictures and documents stay counted.
-    assert projection.tokens >= counted if left_out else projection.tokens == counted
+    assert projection.tokens == counted
     return projection.tokens + sum(session.fold.fixed)
 
 
@@ -118,10 +116,10 @@ class Life:
     def compact(self, request: CompactRequest, *, twice: bool = True) -> CompactionResult | None:
         """A compaction: laws 2, 7 and, with `twice`, 8."""
         session = self.session
-        before, size, earlier = _shown(session), whole(session), _files(session.fold.items)
+        before, size, earlier = shown(session), whole(session), _files(session.fold.items)
         result = self._compacted_alike(request) if twice else _tried(session, request)
         if not isinstance(result, CompactionResult):
-            assert _shown(session) == before
+            assert shown(session) == before
             return None
         assert (result.tokens_before, result.tokens_after) == (size, whole(session))
         if result.compacted:
@@ -130,19 +128,19 @@ class Life:
             self._files_stay(earlier, result)
         else:
             assert result.reason
-            assert _shown(session) == before
-        then = _shown(session)
+            assert shown(session) == before
+        then = shown(session)
         again = _tried(session, request)
         assert isinstance(again, CompactionResult)
-        assert (again.compacted, _shown(session)) == (False, then)
+        assert (again.compacted, shown(session)) == (False, then)
         return result
 
     def _compacted_alike(self, request: CompactRequest) -> CompactionResult | CompactdError:
         """Law 8: it was tried before without a trace, and a twin from the same journal does the same."""
-        session, before = self.session, _shown(self.session)
+        session, before = self.session, shown(self.session)
         twin = reopened(session)
         tried = _tried(session, request, dry_run=True)
-        assert _shown(session) == before
+        assert shown(session) == before
         result, same = _tried(session, request), _tried(twin, request)
         if isinstance(result, CompactionResult):
             assert isinstance(same, CompactionResult)
@@ -153,7 +151,7 @@ class Life:
         else:
             assert isinstance(same, CompactdError)
             assert same.data == result.data
-        assert _shown(twin) == _shown(session)
+        assert shown(twin) == shown(session)
         return result
 
     def begin(self) -> None:
@@ -178,7 +176,7 @@ class Life:
 
     def change(self, how: str) -> None:
         """Undo, redo or prune; where that cannot be, nothing changes."""
-        before = _shown(self.session)
+        before = shown(self.session)
         try:
             match how:
                 case "undo":
@@ -187,10 +185,10 @@ class Life:
                     rewinding.redo(self.session)
                 case _:
                     size = whole(self.session)
-                    done(prune(self.session))
-                    assert whole(self.session) <= size
+                    pruning = done(prune(self.session))
+                    assert size - whole(self.session) == pruning.tokens_saved
         except (NothingToUndo, CannotFit):
-            assert _shown(self.session) == before
+            assert shown(self.session) == before
 
     def branch(self, at: int) -> None:
         """Goes on from any entry."""
@@ -236,7 +234,7 @@ class Life:
         newest_stays(session)
         assert session.running is None
         again = reopened(session)
-        assert _shown(again) == _shown(session)
+        assert shown(again) == shown(session)
         assert numbers(again) == numbers(session)
         scratch = fold(session.entries, decoder_of(session.entries))
         assert scratch.view().epoch == session.fold.epoch
@@ -252,7 +250,7 @@ class Life:
     def views_are_valid(self) -> None:
         """Law 1, in every format."""
         session = self.session
-        projection = project(session.fold.view().items, session.counter.count)
+        projection = project(session.fold.view().items, session.counter)
         model = session.fold.model.model
         for name in RENDERABLE:
             rendered = render(name, session.fold.system_prompt, session.tools(), projection, model)
@@ -296,7 +294,7 @@ def _tried(
         return error
 
 
-def _shown(session: Session) -> tuple[View, list[Message]]:
+def shown(session: Session) -> tuple[View, list[Message]]:
     """The view by its values: each item without the bytes and the state of its decoding."""
     view = session.fold.view()
     plain = tuple(replace(item, body=_NOTHING, source=None) for item in view.items)

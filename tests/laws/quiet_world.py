@@ -54,6 +54,9 @@ class Quiet:
         """At once, here."""
         return work()
 
+    async def read_settings(self, working_dir: str | None) -> None:
+        """There are none."""
+
     def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
         """Nothing is set outside."""
         return ()

@@ -114,7 +114,7 @@ def view_after(inputs: Inputs, end: Draft | Shortened) -> View:
 
 def whole(inputs: Inputs, view: View) -> int:
     """Tokens of the whole request."""
-    return inputs.fixed.system + inputs.fixed.tools + project(view.items, CHARS4.count).tokens
+    return inputs.fixed.system + inputs.fixed.tools + project(view.items, CHARS4).tokens
 
 
 @given(conversations())
@@ -176,7 +176,7 @@ def test_a_compaction_breaks_no_pair_and_leaves_out_no_open_call(
     view = view_after(inputs, end)
     items = inputs.view.items
 
-    assert len(project(view.items, CHARS4.count).repairs) <= len(project(items, CHARS4.count).repairs)
+    assert len(project(view.items, CHARS4).repairs) <= len(project(items, CHARS4).repairs)
     assert {items[i].entry_id for i in open_calls(items)} <= set(ids(view.items))
 
 
@@ -272,7 +272,7 @@ def test_a_prune_shortens_and_a_second_one_finds_nothing(
 
     shown = tuple(with_stub(item, stubs[item.entry_id]) if item.entry_id in stubs else item for item in items)
 
-    before, then = project(items, CHARS4.count), project(shown, CHARS4.count)
+    before, then = project(items, CHARS4), project(shown, CHARS4)
     assert before.tokens - then.tokens == found.tokens_saved
     assert (found.tokens_saved > 0) == bool(stubs)
     assert before.repairs == then.repairs

@@ -9,13 +9,16 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from msgspec import Raw
 
+from compactd import rewinding
 from compactd.core.asked import CompactRequest
+from compactd.core.gauge import scale_of
 from compactd.core.profiles import PROFILES
 from compactd.core.settings import GivenSettings
-from compactd.messages import Image, Message, Usage
+from compactd.messages import Image, Message, ToolCall, ToolResult, Usage
 from formats.rendered import says
-from laws.life import Life, newest_stays, numbers, opened, reopened
+from laws.life import Life, newest_stays, numbers, opened, reopened, whole
 from laws.quiet_world import Quiet
 from laws.steps import act, lives, talk
 
@@ -87,6 +90,58 @@ def test_a_report_behind_a_change_of_estimator_means_the_same_after_a_restart() 
     life.append([says("assistant", "done"), says("user", "and?")], Usage(input_tokens=900, output_tokens=5))
 
     life.laws_hold()
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5", "anthropic/claude-sonnet-4-5"])
+@pytest.mark.parametrize("how", ["compact", "prune", "redact"])
+def test_summaries_and_stubs_that_another_estimator_counted_count_the_same_after_a_restart(
+    how: str, model: str
+) -> None:
+    life = Life(
+        opened(Quiet(), "opal", GivenSettings(context_window=4_000, prune_protect=0, prune_minimum=0))
+    )
+    call = ToolCall(call_id="a", name="read", arguments=Raw(b'{"path":"a.py"}'))
+    found = ToolResult(call_id="a", content="缓存在第二次加载后失效。" * 60)
+    life.append([says("user", "Die Größe prüfen, 缓存"), Message(role="assistant", content=(call,))])
+    life.append([Message(role="tool", content=(found,))])
+    life.append([says(role, "weiter: größer? " * 40) for role in ("assistant", "user") * 3])
+    if how == "compact":
+        life.compact(CompactRequest(keep_messages=2), twice=False)
+    else:
+        life.change("prune")
+    assert life.session.fold.steps_in_force()
+
+    life.configure(GivenSettings(profile="default"))
+    life.switch(model)
+    if how == "redact":
+        life.redact(2)
+
+    whole(life.session)
+    life.laws_hold()
+    life.configure(GivenSettings(profile="opal"))
+    whole(life.session)
+    life.laws_hold()
+
+
+def test_a_report_after_a_change_of_estimator_teaches_nothing_about_the_one_before() -> None:
+    life = Life(opened(Quiet(), "default", GivenSettings(context_window=1_000_000)))
+    life.switch("m/m2")
+    session, size = life.session, 5_000
+    for _ in range(4):
+        life.append([says("user", "缓存在第二次加载后失效。" * 60)])
+        size += round(1.2 * session.fold.items[-1].tokens)
+        life.append([says("assistant", "done")], Usage(input_tokens=size, output_tokens=1))
+    learned = scale_of(session.fold, session.counter)
+    assert learned.hidden > 0
+    life.configure(GivenSettings(profile="opal"))
+    rewinding.branch(session, "e2")
+
+    life.append([], Usage(input_tokens=1, output_tokens=1), session.fold.epoch)
+
+    life.configure(GivenSettings(profile="default"))
+    assert scale_of(session.fold, session.counter) == learned
+    again = reopened(session)
+    assert scale_of(again.fold, again.counter) == learned
 
 
 def test_what_was_no_request_is_none_once_it_is_redacted() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from e2e.client import Daemon
 from e2e.talk import assistant, turns, user
+from git_there import of_git
 from providers.loopback import Answer, Loopback, Overflow, Stall
 from specs.opencode import (
     DUE,
@@ -190,6 +191,7 @@ def test_the_end_of_a_compaction_is_told_with_its_session(daemon: Daemon) -> Non
 # --- Session Summary --------------------------------------------------------------------------------
 
 
+@of_git
 def test_the_files_that_changed_are_told_by_turn_and_for_the_whole_session(
     daemon: Daemon, tmp_path: Path
 ) -> None:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 from hypothesis import strategies as st
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from compactd.core.entries import Item
+from compactd.core.tokens import message_tokens
 from compactd.formats.neutral import decode_message, encode_message
 from compactd.messages import (
     Block,
@@ -79,28 +80,18 @@ MODELS = (
 BLANK = ("", " ", "\n\t")
 
 
-def count(text: str) -> int:
-    """Tokens of a text, for tests: its characters."""
-    return len(text)
+class Letters(Struct, frozen=True):
+    """A counter for tests: a token is a character."""
+
+    name: str = "letters"
+    exact: bool = True
+
+    def count(self, text: str) -> int:
+        """The characters of `text`."""
+        return len(text)
 
 
-def tokens_of(message: Message) -> int:
-    """Tokens of a message by `count`, block by block."""
-    return sum(_block_tokens(block) for block in message.content)
-
-
-def _block_tokens(block: Block) -> int:
-    match block:
-        case Text():
-            return count(block.text)
-        case ToolCall():
-            return count(block.name) + count(bytes(block.arguments).decode())
-        case ToolResult(content=str(text)):
-            return count(text)
-        case ToolResult(content=blocks):
-            return sum(_block_tokens(inner) for inner in blocks)
-        case _:
-            return 0
+LETTERS = Letters()
 
 
 def items_of(messages: Sequence[Message], models: Sequence[str | None] = (None,)) -> list[Item]:
@@ -109,7 +100,7 @@ def items_of(messages: Sequence[Message], models: Sequence[str | None] = (None,)
         Item(
             entry_id=f"e{number}",
             body=message,
-            tokens=tokens_of(message),
+            tokens=message_tokens(message, LETTERS),
             source=Raw(encode_message(message)),
             model=models[number % len(models)],
         )

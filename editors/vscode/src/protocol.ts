@@ -87,6 +87,10 @@ export interface GivenSettings {
   summary_deadline_s?: number | null;
   /** Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked. */
   max_cost?: number | null;
+  /** Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of `target_tokens`, else a quarter of the summary's budget. */
+  constraint_tokens?: number | null;
+  /** A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1. */
+  retention_floor?: number | null;
 }
 
 /** Who is speaking. */
@@ -231,14 +235,14 @@ export interface ImportParams {
   path?: string | null;
   /** What would stand in the file: a text, or the JSON itself. */
   content?: Json;
-  /** `auto` (the default) finds it out; else `compactd`, `claude-code`, `pi`, `openai`, `anthropic`, `gemini` or `neutral`. */
+  /** `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
   format?: string | null;
 }
 
 /** Params of `session/export`. */
 export interface ExportParams {
   session_id: string;
-  /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. */
+  /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry. */
   format: string;
   /** An absolute path to write to, for the user alone (0600). Nothing may be there. */
   path?: string | null;
@@ -554,6 +558,10 @@ export interface CompactionResult {
   read_files: string[];
   modified_files: string[];
   retention: Retention | null;
+  /** Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too. */
+  unfounded?: string[];
+  /** Files that the last turns worked on, newest first; left out where none is known. Advice only. */
+  files_to_reread?: RereadAdvice[];
   pruned_tool_results: number;
   created_at: number;
   duration_ms: number;
@@ -570,6 +578,18 @@ export interface Retention {
   kept: number;
   /** The facts that are missing, most used first, at most 50. */
   lost: string[];
+  /** The score of the model's own summary, before anything was added; left out where no model wrote. */
+  before?: number;
+}
+
+/** A file that the last turns worked on, and whether it is on disk as the session saw it last. */
+export interface RereadAdvice {
+  /** As the conversation names it. */
+  path: string;
+  /** `unknown`: the session did not see the whole file, or it could not be looked at. */
+  state: "unchanged" | "changed" | "missing" | "unknown";
+  /** On disk now. */
+  size_bytes?: number;
 }
 
 /** A provider's report of one request, normalised. Tokens. */
@@ -1240,7 +1260,7 @@ export type AgentEvent =
 export interface Requests {
   /** Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends. */
   "session/start": { params: StartParams; result: StartResult };
-  /** Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. */
+  /** Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer. */
   "session/append": { params: AppendParams; result: AppendResult };
   /** What the next model request must contain, always valid for the provider of `format`. */
   "session/context": { params: ContextParams; result: ContextResult };
@@ -1274,9 +1294,9 @@ export interface Requests {
   "session/redact": { params: RedactParams; result: RedactResult };
   /** The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why. */
   "session/diff": { params: DiffParams; result: DiffResult };
-  /** Makes a new session of a session file: of Claude Code, pi, compactd, or a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its compactions; of the others, all messages come in, also those that the other program had summarised. */
+  /** Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back. */
   "session/import": { params: ImportParams; result: ImportResult };
-  /** The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. */
+  /** The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open. */
   "session/export": { params: ExportParams; result: ExportResult };
   /** Where the session stands: status, tokens, budget, compactions. Never waits. */
   "agent/state": { params: SessionParams; result: StateResult };
@@ -1326,7 +1346,7 @@ export const ErrorCode = {
   Cancelled: -32800,
   /** No session has this id, or none is open here under it. Start it, or list those there are. */
   SessionNotFound: 1001,
-  /** A compaction of this session is running. Wait for its `compaction_end`, or cancel it. */
+  /** A compaction of this session is running, or a prompt: wait for its end, or cancel it. */
   SessionBusy: 1002,
   /** The session's file is damaged in the middle. `data` says which line and how much could be saved. */
   SessionCorrupt: 1003,

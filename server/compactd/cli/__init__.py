@@ -14,18 +14,22 @@ usage: compactd COMMAND ...
 
   compact FILE    compact a session file: before and after, and the summary
   inspect FILE    where its tokens are, and when a compaction comes
+  convert IN OUT  a session file in another program's format
+  doctor FILE     what is wrong with a session file; writes a repaired copy
   chat            a conversation with a model, kept and compacted by the daemon
   search WORDS    messages of every stored session that hold them, compacted or not
   sessions        the sessions that are stored; `sessions delete ID` removes one
   models [NAME]   a model's window and limits, and where the numbers come from
   classify FILE   whether a provider's error was an overflow, and what to do
   schema [KIND]   the protocol for programs: JSON Schema, OpenRPC, types
+  conformance     whether a program speaks the protocol and keeps its laws
   serve           the daemon itself: JSON-RPC on stdin and stdout
 
   --json          on each: one JSON object with the same facts
   --version
 
-A session file is Claude Code's, pi's or compactd's own, or messages in OpenAI's,
+A session file is Claude Code's, Codex CLI's, Gemini CLI's, pi's, OpenCode's, Cline's,
+or of seven more programs (`convert --help` lists them), or messages in OpenAI's,
 Anthropic's or Gemini's shape. Nothing is sent anywhere but by `chat`, to the model
 that it names.
 `compactd COMMAND --help` tells more.
@@ -33,7 +37,20 @@ that it names.
 exit codes: 0 done, 1 failed, 2 usage, 3 nothing to do
 """
 
-COMMANDS = ("compact", "inspect", "chat", "search", "sessions", "models", "classify", "schema", "serve")
+COMMANDS = (
+    "compact",
+    "inspect",
+    "convert",
+    "doctor",
+    "chat",
+    "search",
+    "sessions",
+    "models",
+    "classify",
+    "schema",
+    "conformance",
+    "serve",
+)
 
 
 def run(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,10 +15,12 @@ from compactd.cli.journal import read_journal
 from compactd.cli.page import plural
 from compactd.client import Client
 from compactd.core.entries import is_summary
-from compactd.errors import CompactdError, FormatNotSupported
-from compactd.formats.detect import read
+from compactd.errors import CompactdError, FormatNotSupported, LimitExceeded
+from compactd.formats.detect import NAMES, read
+from compactd.formats.gathering import gathered
 from compactd.formats.mending import mended, split_prompt
 from compactd.formats.session_file import Line, SessionFile
+from compactd.formats.source import FILE_BYTES, bytes_of, too_large
 from compactd.rpc.wire import AppendResult, StartResult
 
 BATCH_BYTES = 8_000_000
@@ -26,18 +29,10 @@ BATCH_BYTES = 8_000_000
 TIMEOUT_S = 600.0
 """Of one request: a session file may be very large."""
 
-FORMATS = {
-    "claude-code": "Claude Code",
-    "pi": "pi",
-    "compactd": "compactd",
-    "openai": "OpenAI messages",
-    "anthropic": "Anthropic messages",
-    "gemini": "Gemini contents",
-    "neutral": "neutral messages",
-}
 KNOWN = """\
-Known are session files of Claude Code, pi and compactd, and messages in OpenAI's,
-Anthropic's, Gemini's or the neutral shape, as a JSON array or one a line."""
+Known are session files of Claude Code, pi, Codex CLI, Gemini CLI, Cline, OpenCode,
+SWE-agent, mini-swe-agent, OpenHands, aider, klaude, Opal and compactd, and messages
+in OpenAI's, Anthropic's, Gemini's or the neutral shape, as a list or one a line."""
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
@@ -70,37 +65,60 @@ def checked(path: str) -> Path:
     """`path`, if it could be a session file; `-` is standard input. Raises `Stop`."""
     file = Path("/dev/stdin") if path == "-" else Path(path)
     try:
-        is_folder, is_there = file.is_dir(), file.exists()
+        mode = file.stat().st_mode
+    except FileNotFoundError as error:
+        raise Stop(f"cannot read {path}: there is no such file.", hint=KNOWN, exit_code=USAGE) from error
     except OSError as error:
         raise Stop(f"cannot read {path}: {error.strerror}.", hint=KNOWN, exit_code=USAGE) from error
-    if is_folder:
+    if stat.S_ISDIR(mode):
         raise Stop(f"cannot read {path}: it is a folder.", hint=f"Give a file.\n{KNOWN}", exit_code=USAGE)
-    if not is_there:
-        raise Stop(f"cannot read {path}: there is no such file.", hint=KNOWN, exit_code=USAGE)
     return file
 
 
-def load(path: Path) -> Conversation:
-    """The conversation in a session file. Raises `Stop` where there is none."""
+def bytes_at(path: Path) -> bytes:
+    """What a session file holds, or a pipe until it ends. Raises `Stop`, for one that is too large too."""
     try:
-        data = path.read_bytes()
+        if path.is_file():
+            return gathered(path, bytes_of(path))
+        with path.open("rb") as stream:
+            data = stream.read(FILE_BYTES + 1)
+        if len(data) > FILE_BYTES:
+            raise too_large(str(path), len(data))
+        return data
     except OSError as error:
         raise Stop(
             f"cannot read {path}: {error.strerror}.", hint="Check its permissions, or copy it."
         ) from error
+    except LimitExceeded as error:
+        raise Stop(f"{error.message}.", hint="Cut it, or give a part of it.", code=error.code) from error
+    except CompactdError as error:
+        told = error.message.removeprefix(f"{path} cannot be read: ").removesuffix(" - at `$.path`")
+        raise Stop(f"cannot read {path}: {told}.", hint="Check its permissions, or copy it.") from error
+
+
+def file_in(path: Path, data: bytes, format: str = "auto") -> SessionFile:
+    """The session in `data`, which stood at `path`. Raises `Stop` where there is none."""
     if not data.strip():
         raise Stop(f"{path} is empty.", hint=KNOWN)
     if b"".join(data[:16].split()) in (b"[]", b"{}"):
         raise Stop(f"{path} holds no messages.", hint=KNOWN)
     try:
-        file = read(data)
+        file = read(data, format)
     except FormatNotSupported as error:
-        what = "it looks binary" if b"\0" in data[:8192] else "its format is not known"
+        what = "it looks binary" if b"\0" in data[:8192] else error.message.partition(";")[0]
+        what = what.replace("this file's format", "its format")
         raise Stop(f"cannot read {path}: {what}.", hint=KNOWN, code=error.code, data=error.data) from error
     except CompactdError as error:
         raise Stop(f"cannot read {path}: {error.message}.", hint=KNOWN, code=error.code) from error
     if not file.messages:
         raise Stop(f"{path} holds no messages.", hint=KNOWN)
+    return file
+
+
+def load(path: Path) -> Conversation:
+    """The conversation in a session file. Raises `Stop` where there is none."""
+    data = bytes_at(path)
+    file = file_in(path, data)
     conversation = _conversation(path, file)
     journal = read_journal(data) if file.format == "compactd" else None
     if journal is None:
@@ -121,7 +139,7 @@ def _conversation(path: Path, file: SessionFile) -> Conversation:
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
     lines = tuple(mended(messages, warnings))
-    live_from = max((i for i, (message, _) in enumerate(lines) if is_summary(message)), default=0)
+    live = _live(file, lines, len(file.messages) - len(lines))
     return Conversation(
         format=file.format,
         name=_shortened(file.session_id) if file.session_id else path.name,
@@ -129,16 +147,29 @@ def _conversation(path: Path, file: SessionFile) -> Conversation:
         title=file.title,
         model=file.model,
         messages=lines,
-        live=lines[live_from:],
-        live_numbers=tuple(range(live_from + 1, len(lines) + 1)),
+        live=tuple(lines[place] for place in live),
+        live_numbers=tuple(place + 1 for place in live),
         system_prompt=prompt,
-        tools=(),
+        tools=file.tools,
         working_dir=file.working_dir,
         compactions=file.compactions,
         compacted_after=(),
         context_window=None,
         warnings=(*file.warnings, *warnings),
     )
+
+
+def _live(file: SessionFile, lines: Sequence[Line], lifted: int) -> list[int]:
+    """The places of the messages that the next request holds: the last summary, what stayed, what followed.
+
+    `lifted`: messages at the file's beginning that are not among `lines`.
+    """
+    last = max((at for at, (message, _) in enumerate(lines) if is_summary(message)), default=-1)
+    if last < 0:
+        return list(range(len(lines)))
+    kept = dict(file.first_kept).get(last + lifted, last + lifted) - lifted
+    pinned = [at - lifted for at in dict(file.pinned).get(last + lifted, ()) if at >= lifted]
+    return [last, *pinned, *range(max(0, kept), last), *range(last + 1, len(lines))]
 
 
 def _shortened(session_id: str) -> str:
@@ -211,7 +242,7 @@ def about(conversation: Conversation, *, in_context: bool = False) -> str:
     count = plural(len(conversation.messages), "message")
     if in_context and len(conversation.live) != len(conversation.messages):
         count = f"{count}, {len(conversation.live):,} in context"
-    parts = [conversation.name, FORMATS.get(conversation.format, conversation.format), count]
+    parts = [conversation.name, NAMES.get(conversation.format, conversation.format), count]
     if conversation.compactions:
         parts.append(plural(conversation.compactions, "earlier compaction"))
     return " · ".join(parts)

@@ -50,7 +50,7 @@ def write_context(client: Client, session_id: str, target: Path, source_format: 
         messages.insert(0, Raw(msgspec.json.encode({"role": "system", "content": context.system})))
     data = _array(messages) if shape == "openai" else _lines(messages)
     try:
-        _write(target, data)
+        write_beside(target, data)
     except OSError as error:
         raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
     kind = "OpenAI messages, a JSON array" if shape == "openai" else "neutral messages, one a line"
@@ -72,7 +72,8 @@ def _lines(messages: Sequence[Raw]) -> bytes:
     return b"".join(bytes(raw).replace(b"\n", b" ") + b"\n" for raw in messages)
 
 
-def _write(target: Path, data: bytes) -> None:
+def write_beside(target: Path, data: bytes) -> None:
+    """Writes `data` to `target`: whole or not at all. Raises `OSError`."""
     if target.exists() and not target.is_file():
         # A pipe or a device: nothing to put in its place.
         target.write_bytes(data)

@@ -123,6 +123,18 @@ def _command(name: str) -> Command:
             from compactd.cli import schema
 
             return schema
+        case "convert":
+            from compactd.cli import convert
+
+            return convert
+        case "doctor":
+            from compactd.cli import doctor
+
+            return doctor
+        case "conformance":
+            from compactd.cli import conformance
+
+            return conformance
         case _:
             from compactd.cli import serve
 

@@ -121,7 +121,9 @@ class Calls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> AppendResult:
         """`session/append`: Appends messages, all or none. When the answer is there they are durable. A
-        message whose `id` is known already is not added twice.
+        message whose `id` is known already is not added twice. While the daemon answers a prompt
+        itself, messages that end with an assistant's are refused: they would stand in the place of the
+        model's answer.
         """
         params = given(
             session_id=session_id,
@@ -402,10 +404,10 @@ class Calls(ABC):
         format: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ImportResult:
-        """`session/import`: Makes a new session of a session file: of Claude Code, pi, compactd, or a list
-        of messages in OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its
-        compactions; of the others, all messages come in, also those that the other program had
-        summarised.
+        """`session/import`: Makes a new session of a session file of another agent (docs/formats.md lists
+        them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape.
+        Compactions of either come in: what a summary stands for is in the history, `session/undo`
+        brings it back.
         """
         params = given(
             path=path,
@@ -423,7 +425,8 @@ class Calls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> ExportResult:
         """`session/export`: The session as a file, or inline. `compactd` is lossless; the other formats
-        hold the whole history as messages, in a JSON object that a request is made of.
+        hold the whole history as messages, in a JSON object that a request is made of. Names of other
+        agents give session files that those can open.
         """
         params = given(
             session_id=session_id,
@@ -722,7 +725,9 @@ class AsyncCalls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> AppendResult:
         """`session/append`: Appends messages, all or none. When the answer is there they are durable. A
-        message whose `id` is known already is not added twice.
+        message whose `id` is known already is not added twice. While the daemon answers a prompt
+        itself, messages that end with an assistant's are refused: they would stand in the place of the
+        model's answer.
         """
         params = given(
             session_id=session_id,
@@ -1003,10 +1008,10 @@ class AsyncCalls(ABC):
         format: str | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ImportResult:
-        """`session/import`: Makes a new session of a session file: of Claude Code, pi, compactd, or a list
-        of messages in OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its
-        compactions; of the others, all messages come in, also those that the other program had
-        summarised.
+        """`session/import`: Makes a new session of a session file of another agent (docs/formats.md lists
+        them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape.
+        Compactions of either come in: what a summary stands for is in the history, `session/undo`
+        brings it back.
         """
         params = given(
             path=path,
@@ -1024,7 +1029,8 @@ class AsyncCalls(ABC):
         timeout_s: float = TIMEOUT_S,
     ) -> ExportResult:
         """`session/export`: The session as a file, or inline. `compactd` is lossless; the other formats
-        hold the whole history as messages, in a JSON object that a request is made of.
+        hold the whole history as messages, in a JSON object that a request is made of. Names of other
+        agents give session files that those can open.
         """
         params = given(
             session_id=session_id,

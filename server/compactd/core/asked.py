@@ -7,7 +7,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from compactd.core.budget import Standing
-from compactd.core.entries import EntryId, View
+from compactd.core.entries import EntryId, Item, View
 from compactd.core.rules import Settings, StrategyChoice
 from compactd.core.tokens import Counter
 from compactd.errors import InvalidParams
@@ -62,6 +62,9 @@ class Inputs(Struct, frozen=True, kw_only=True):
     counter: Counter
     pinned: Collection[EntryId] = ()
     """Messages that `session/pin` keeps; those that their `meta` pins need not be among them."""
+    originals: tuple[Item, ...] = ()
+    """Every message of the path as it was appended, oldest first, compacted or not; empty: the view's. What
+    the user's constraints are looked for in."""
 
 
 def check_budgets(request: CompactRequest) -> None:

@@ -169,13 +169,16 @@ class Calibrator:
 
     def appended(self, estimator: str, entry_id: EntryId) -> None:
         """A message was counted by `estimator`."""
+        self._counted_by(estimator)
+        if self._is_mixed:
+            self._alike.add(entry_id)
+
+    def _counted_by(self, estimator: str) -> None:
         if estimator != self._estimator:
             self._is_mixed = self._is_mixed or self._estimator is not None
             self._is_broken = True
             self._estimator = estimator
             self._alike.clear()
-        if self._is_mixed:
-            self._alike.add(entry_id)
 
     def forget(self) -> None:
         """The context is another one: the next report is no growth of the last."""
@@ -207,6 +210,9 @@ class Calibrator:
         with, none where that is not in the view. `trailing`: of what follows the request from now on, the
         answer included. `estimated`: of everything, system prompt, tools and answer included.
         """
+        if entry.estimator and self._estimator is not None:
+            # No message tells that the estimator changed where none came since.
+            self._counted_by(entry.estimator)
         last, again = self.answer, entry.entry_id == self._reported
         if answer is None or self._estimator is None:
             self.forget()

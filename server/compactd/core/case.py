@@ -6,19 +6,30 @@ what it frees. Tokens throughout. (Rules: behaviour.md, "A compaction", 2.)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from compactd.core.asked import Inputs
 from compactd.core.budget import SUMMARY_LEAST, room, summary_budget
 from compactd.core.clip import clip
+from compactd.core.constraints import (
+    LEAST_TOKENS,
+    SUMMARY_DIVISOR,
+    TARGET_DIVISOR,
+    Constraint,
+    Constraints,
+    bullets,
+    constraints_of,
+    within,
+)
 from compactd.core.cuts import is_request, kind_of, newest_request, safe_cuts
-from compactd.core.entries import Item, Stub, is_summary
+from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.pairs import Matched, match
 from compactd.core.pins import is_pinned
 from compactd.core.projection import INTERRUPTED, project
 from compactd.core.prune import result_places, stubs_for
+from compactd.core.record import CONSTRAINTS
 from compactd.core.summary import smallest_tokens
 from compactd.core.tokens import Counter, block_tokens
 from compactd.errors import CannotFit
@@ -79,15 +90,21 @@ class Case(Struct, frozen=True, kw_only=True):
     request_tokens: int
     pins: tuple[frozenset[int], ...]
     """What the user pinned, whole batches, newest first."""
+    frame: int
+    """Tokens of the smallest summary, without the user's constraints."""
+    said: Constraints
+    """What the user demands."""
+    most_constraints: int
+    """Tokens that the constraints in a summary may take."""
     least: int
-    """Tokens of the smallest summary."""
+    """Tokens of the smallest summary, with the constraints that the newest request does not hold."""
 
     @classmethod
     def of(cls, inputs: Inputs) -> Case:
         """The case of a view. O(blocks)."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
         merged = items[0] if items and is_summary(items[0].message) else None
-        projected = project(items, inputs.counter.count).tokens
+        projected = project(items, inputs.counter).tokens
         limit = room(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
@@ -95,6 +112,11 @@ class Case(Struct, frozen=True, kw_only=True):
         batches = _batches(matched)
         newest = newest_request(items)
         asked = frozenset() if newest is None else batches.get(newest, frozenset((newest,)))
+        frame = smallest_tokens(inputs.settings.rules, inputs.counter)
+        said = constraints_of(inputs.originals or items)
+        most = _most_constraints(inputs)
+        there = frozenset(items[i].entry_id for i in asked)
+        pinned = within(_elsewhere(said, there), most, inputs.counter.count)
         return cls(
             inputs=inputs,
             items=items,
@@ -108,7 +130,10 @@ class Case(Struct, frozen=True, kw_only=True):
             request=asked,
             request_tokens=sum(items[i].tokens for i in asked),
             pins=tuple(_pins(inputs, newest, batches)),
-            least=smallest_tokens(inputs.settings.rules, inputs.counter),
+            frame=frame,
+            said=said,
+            most_constraints=most,
+            least=frame + constraint_tokens(pinned, inputs.counter),
         )
 
     @property
@@ -117,7 +142,7 @@ class Case(Struct, frozen=True, kw_only=True):
         return self.limit is not None and self.before > self.limit
 
     @property
-    def said(self) -> int:
+    def messages(self) -> int:
         """Messages of the view without an earlier summary."""
         return len(self.items) - (self.merged is not None)
 
@@ -177,6 +202,16 @@ class Case(Struct, frozen=True, kw_only=True):
         stub = stubs.get(index)
         saved = 0 if stub is None else self.items[index].tokens - stub.tokens
         return self.sizes[index] - saved
+
+    def constraints(self, shape: Shape, budget: int) -> tuple[tuple[Constraint, ...], int]:
+        """(the user's constraints that the summary must hold, as what stays does not; how many more have no
+        room: `within` chooses)."""
+        stays = frozenset(self.items[i].entry_id for i in (*shape.pinned, *range(shape.cut, len(self.items))))
+        heading = self.inputs.counter.count(CONSTRAINTS + "\n") + 1
+        most = min(self.most_constraints, budget - self.frame - heading)
+        wanted = _elsewhere(self.said, stays)
+        chosen = within(wanted, most, self.inputs.counter.count)
+        return chosen, len(wanted) - len(chosen)
 
     def is_summarised(self, shape: Shape) -> bool:
         """Whether there is anything for a summary to stand for."""
@@ -272,6 +307,26 @@ class Case(Struct, frozen=True, kw_only=True):
     def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
         places = {item.entry_id: index for index, item in enumerate(self.items)}
         return {places[stub.entry_id]: stub for stub in stubs}
+
+
+def constraint_tokens(constraints: Sequence[Constraint], counter: Counter) -> int:
+    """What they take in a summary, with a heading. 0 for none."""
+    if not constraints:
+        return 0
+    return counter.count("\n".join((CONSTRAINTS, *bullets(constraints)))) + 1
+
+
+def _elsewhere(said: Constraints, stays: Collection[EntryId]) -> tuple[Constraint, ...]:
+    return tuple(one for one in said.in_force if one.entry_id not in stays)
+
+
+def _most_constraints(inputs: Inputs) -> int:
+    most, target = inputs.settings.constraint_tokens, inputs.request.target_tokens
+    if most is not None:
+        return most
+    if target is not None:
+        return max(LEAST_TOKENS, target // TARGET_DIVISOR)
+    return max(LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.window) // SUMMARY_DIVISOR)
 
 
 def _sizes(items: Sequence[Item], matched: Matched, counter: Counter) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from compactd.core.entries import EntryId, Item, Stub
-from compactd.core.prune import restated
+from compactd.core.prune import first_error, restated
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import Document, Image, Text, ToolResult
 
@@ -20,6 +20,9 @@ CLIP_LEAST = 48
 
 HEAD_SHARE = 0.5
 """Of what stays, this much is the head, the rest the tail: a command's outcome stands at its end."""
+
+TELLING_LEAST = 128
+"""Tokens from which on the mark names the first error line."""
 
 TRIES = 12
 
@@ -68,14 +71,16 @@ def clip(
 def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter: Counter) -> str:
     """Head and tail of `text`, cut between code points and at line ends where one is near, with a mark
     between them: at most `most_tokens`, mark included, of the `size` tokens that it has."""
-    keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id)))
+    error = first_error(text) if most_tokens >= TELLING_LEAST else ""
+    keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id, error)))
     chars = len(text) * keep // max(1, size)
     shown = _mark(size, size, entry_id)
     for _ in range(TRIES):
         head = _head(text, round(chars * HEAD_SHARE))
         tail = _tail(text[len(head) :], chars - round(chars * HEAD_SHARE))
         kept = counter.count(head) + counter.count(tail)
-        shown = f"{head}{_mark(max(0, size - kept), size, entry_id)}{tail}"
+        told = "" if error and error in head + tail else error
+        shown = f"{head}{_mark(max(0, size - kept), size, entry_id, told)}{tail}"
         if counter.count(shown) <= most_tokens or chars == 0:
             break
         chars = min(chars - 1, chars * 9 // 10)
@@ -100,8 +105,10 @@ def text_of_result(result: ToolResult) -> str:
     return "\n".join(parts)
 
 
-def _mark(gone: int, size: int, entry_id: EntryId) -> str:
-    return f"\n… [clipped {gone:,} of {size:,} tokens; session/expand {entry_id} shows all] …\n"
+def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
+    """What stands for the middle, with the first error line of the whole where that is not shown."""
+    told = f" (tool) {error};" if error else ""
+    return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
 
 
 def _head(text: str, chars: int) -> str:

@@ -2,69 +2,44 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
-from typing import Final
+from functools import cached_property
+from sys import byteorder
 
 from msgspec import Struct
 
 from compactd.core.atoms import atoms
-from compactd.core.cover import Candidates
+from compactd.core.constraints import NO_DEMANDS, is_constraint
 from compactd.core.entries import EntryId, Item, is_summary
-from compactd.core.lexicon import ATOM, KINDS, Lexicon
-from compactd.core.pieces import release
+from compactd.core.lexicon import Lexicon
+from compactd.core.lines import Call, Unit, without_directory
 from compactd.core.reuse import Scene, Told
-from compactd.core.roles import (
-    ARGUMENT,
-    ASSISTANT,
-    COMMAND,
-    HEADER,
-    OLD,
-    READ,
-    RESULT,
-    SEARCH,
-    SHELL,
-    TODO,
-    USER,
-)
-from compactd.core.units import Call, Facts, Unit, without_directory
+from compactd.core.roles import HEADER, RESULT, TODO
+from compactd.core.units import MARKED, Facts, Part, unit_of, units_of
 from compactd.messages import Text
-
-FEATURE_WORTH: Final = (3.0, 2.0, 2.0, 4.0)
-"""What a certain atom, word, run of four, line is worth."""
-LINK_WORTH: Final = 6.0
-"""What an atom is worth in a line that says something about it."""
-LINK_LINES: Final = 3
-LINK_WORDS: Final = 3
-"""Telling words, the atom among them, of a line that says something about it."""
-
-ROLE_WORTH: Final = {
-    USER: 10.0,
-    HEADER: 2.6,
-    COMMAND: 2.25,
-    ASSISTANT: 2.4,
-    ARGUMENT: 2.0,
-    OLD: 0.75,
-    TODO: 3.0,
-    READ: 0.65,
-}
-"""Factor for the features of a line, 1 for the roles left out: what they are worth beyond being foretold."""
-MARK_FACTOR: Final = {ASSISTANT: 2.0, READ: 2.0, SHELL: 2.0, SEARCH: 2.0, RESULT: 2.0}
-"""For the agent's decisions and for errors."""
-LOW_FACTOR: Final = 0.42
-
-LINE_TOKENS: Final = 1.2
-HEADER_TOKENS: Final = 4.0
-OPENING_TOKENS: Final = 5.0
-"""What the marks around a line, a call's header, a text's entry id cost."""
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
-    """Where a candidate stands."""
+    """A unit that may be quoted, where it stands."""
 
     item: int
     """Index of its message."""
     role: int
-    unit: Unit
+    text: str
+    marked: bool
+
+
+class Quotable(Struct, frozen=True, array_like=True, gc=False):
+    """A part whose units may be quoted."""
+
+    item: int
+    """Index of its message."""
+    at: int
+    """Index among the message's parts."""
+    role: int
+    group: int
+    part: Part
 
 
 def _number(entry_id: EntryId) -> int | None:
@@ -102,21 +77,30 @@ class Conversation:
         self, order: list[tuple[Item, bool]], facts: list[Facts], request: Item | None, lexicon: Lexicon
     ) -> None:
         self.order = order
+        self._facts = facts
         self._lexicon = lexicon
+        self.demands = NO_DEMANDS
+        """What stands in the record word for word, whatever is picked."""
         self._directory, self._anywhere = "", False
-        self._written: set[int] = set().union(*(known.atoms for known in facts))
-        self.places: list[Place] = []
-        self.candidates = Candidates([], [], [], [], [], [], [])
+        self.quotable: list[Quotable] = []
+        self.kept: list[bool] = []
+        """Of each part told: its message stays as it is."""
+        self.told_as: list[int] = []
+        """Of each quotable part: its index among those told."""
+        self.header: list[int] = []
+        """By group: the index of its header among the quotable parts, or -1."""
         self.failed: set[int] = set()
         """Groups whose call failed."""
         self.changing: set[int] = set()
         """Groups whose call changes a file."""
-        self.kept_features: set[int] = set()
+        self._begins: list[int] = [0]
+        self._places: dict[int, Place] = {}
+        self._limits: dict[str, bool] = {}
+        self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
         self._calls: dict[str, Call] = {}
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
         self._told: list[Told] = []
-        self._parts = 0
         last_todo = max(
             (i for i, known in enumerate(facts) if any(part.role == TODO for part in known.parts)), default=-1
         )
@@ -129,18 +113,12 @@ class Conversation:
             turns=_turns_after(len(order), requests),
             current_turn=requests[-1] if requests else 0,
             request=next((i for i, (item, _) in enumerate(order) if item is request), None),
-            size=lexicon.size,
         )
 
-    def release(self) -> None:
-        """Lets go of the candidates, piece by piece: nothing can be picked any more."""
-        c = self.candidates
-        for numbers in (c.price, c.worth, c.opening):
-            release(numbers)
-        for indices in (c.group, c.part, c.header):
-            release(indices)
-        release(c.features)
-        release(self.places)
+    @property
+    def units(self) -> int:
+        """How many may be quoted; each has an index below this."""
+        return self._begins[-1]
 
     def leave_out(self, directory: str, *, told: bool) -> None:
         """Quote lines without `directory` before their paths: where the client told it, always; where it was
@@ -150,7 +128,7 @@ class Conversation:
 
     def text(self, place: Place) -> str:
         """The unit as it is quoted."""
-        text = place.unit.text
+        text = place.text
         if not self._directory or self._directory not in text:
             return text
         short = without_directory(text, self._directory)
@@ -161,10 +139,87 @@ class Conversation:
             return short
         return text
 
+    def place(self, unit: int) -> Place:
+        """A unit by its index. O(its message) the first time."""
+        known = self._places.get(unit)
+        if known is None:
+            known = self._places[unit] = self._placed(unit)
+        return known
+
+    def _placed(self, unit: int) -> Place:
+        at = bisect_right(self._begins, unit) - 1
+        quotable = self.quotable[at]
+        nth = unit - self._begins[at]
+        part = quotable.part
+        marked = part.packed[len(part.packed) - part.count + nth] & MARKED
+        text = self._units(quotable)[nth].text
+        return Place(quotable.item, quotable.role, text, bool(marked))
+
+    def alone(self, unit: int) -> str:
+        """The text of a unit whose neighbours nobody asks for."""
+        at = bisect_right(self._begins, unit) - 1
+        quotable = self.quotable[at]
+        nth = unit - self._begins[at]
+        if quotable.part.units:
+            return quotable.part.units[nth].text
+        return unit_of(self.order[quotable.item][0], self._facts[quotable.item], quotable.at, nth).text
+
+    def tokens(self, unit: int) -> float:
+        """Estimated tokens of a unit."""
+        at = bisect_right(self._begins, unit) - 1
+        nth, part = unit - self._begins[at], self.quotable[at].part
+        low = len(part.packed) - 3 * part.count + 2 * nth
+        return int.from_bytes(part.packed[low : low + 2], byteorder) / 100
+
+    def group(self, unit: int) -> int:
+        """What `unit` stands in: a call with its result, or what one message says."""
+        return self.quotable[bisect_right(self._begins, unit) - 1].group
+
+    def heading(self, group: int) -> str | None:
+        """The text of a group's header; none where it has none."""
+        head = self.header[group]
+        return self.quotable[head].part.units[0].text if head >= 0 else None
+
+    def sets_limit(self, text: str) -> bool:
+        """Whether what a user wrote sets a limit. O(length) the first time."""
+        known = self._limits.get(text)
+        if known is None:
+            known = self._limits[text] = is_constraint(text)
+        return known
+
+    @cached_property
+    def mended(self) -> frozenset[str]:
+        """Calls that went well at last, by their headers."""
+        last: dict[str, int] = {}
+        for group in range(len(self.header)):
+            text = self.heading(group)
+            if text is not None:
+                last[text] = group
+        return frozenset(text for text, group in last.items() if group not in self.failed)
+
+    @cached_property
+    def tried(self) -> frozenset[str]:
+        """Calls that failed at least once, by their headers."""
+        return frozenset(text for group in self.failed if (text := self.heading(group)) is not None)
+
+    @cached_property
+    def _written(self) -> frozenset[int]:
+        return frozenset().union(*(known.atoms for known in self._facts))
+
+    def _units(self, quotable: Quotable) -> tuple[Unit, ...]:
+        units = quotable.part.units
+        if units or not quotable.part.count:
+            return units
+        known = self._texts.get(quotable.item)
+        if known is None:
+            item, facts = self.order[quotable.item][0], self._facts[quotable.item]
+            known = self._texts[quotable.item] = tuple(units_of(item, facts))
+        return known[quotable.at]
+
     def _take(self, index: int, known: Facts, *, removed: bool, with_todo: bool) -> None:
         for call in known.calls:
             self._calls[call.call_id] = call
-        for part in known.parts:
+        for at, part in enumerate(known.parts):
             role = part.role
             call_of = self._calls.get(part.call_id) if part.call_id is not None else None
             if call_of is None:
@@ -174,49 +229,34 @@ class Conversation:
                 role = call_of.role if is_result else role
                 changes = call_of.changes and not is_result
                 self._told.append(Told(index, part, role, call_of.files, changes))
-            if not removed:
-                self.kept_features.update(part.features)
-            elif role != TODO or with_todo:
+            self.kept.append(not removed)
+            if removed and (role != TODO or with_todo):
                 group = self._group(index, role, part.call_id)
                 if call_of is not None and call_of.changes:
                     self.changing.add(group)
                 if part.call_id in known.failed:
                     self.failed.add(group)
-                self._parts += 1
-                for unit in part.units:
-                    self._add(Place(index, role, unit), group)
+                self.told_as.append(len(self._told) - 1)
+                self.quotable.append(Quotable(index, at, role, group, part))
+                self._begins.append(self._begins[-1] + part.count)
 
     def _group(self, index: int, role: int, call_id: str | None) -> int:
         """The group of a part: a call with its result, or what one message says."""
-        c = self.candidates
         if call_id is not None:
             if role == HEADER:
-                self._opened[call_id] = len(c.header)
-                c.header.append(len(self.places))
-                c.opening.append(0.0)
+                self._opened[call_id] = len(self.header)
+                self.header.append(len(self.quotable))
             if call_id in self._opened:
                 return self._opened[call_id]
         known = self._said.get(index)
         if known is None:
-            known = self._said[index] = len(c.header)
-            c.header.append(-1)
-            c.opening.append(OPENING_TOKENS)
+            known = self._said[index] = len(self.header)
+            self.header.append(-1)
         return known
 
-    def _add(self, place: Place, group: int) -> None:
-        c = self.candidates
-        role, unit = place.role, place.unit
-        worth = ROLE_WORTH.get(role, 1.0)
-        if unit.marked:
-            worth *= MARK_FACTOR.get(role, 1.0)
-        if unit.low:
-            worth *= LOW_FACTOR
-        c.features.append(unit.line.features)
-        c.price.append(unit.line.tokens + (HEADER_TOKENS if role == HEADER else LINE_TOKENS))
-        c.worth.append(worth)
-        c.group.append(group)
-        c.part.append(self._parts)
-        self.places.append(place)
+    def begin(self, quotable: int) -> int:
+        """The index of the first unit of a quotable part."""
+        return self._begins[quotable]
 
 
 def _turns_after(messages: int, requests: Sequence[int]) -> list[int]:
@@ -228,28 +268,3 @@ def _turns_after(messages: int, requests: Sequence[int]) -> list[int]:
         turns[index] = after
         after += index in asks
     return turns
-
-
-def link_atoms(conversation: Conversation, weights: list[float]) -> None:
-    """Give each atom's last telling lines a feature of their own; the first one quoted covers it."""
-    features = conversation.candidates.features
-    places = conversation.places
-    links: dict[int, int] = {}
-    carried: dict[int, int] = {}
-    for i in range(len(places) - 1, -1, -1):
-        place = places[i]
-        if place.role == HEADER or place.unit.line.telling < LINK_WORDS:
-            continue
-        extra: list[int] = []
-        for feature in features[i]:
-            if feature % KINDS == ATOM and weights[feature] > 0:
-                times = carried.get(feature, 0)
-                if times < LINK_LINES:
-                    carried[feature] = times + 1
-                    link = links.get(feature)
-                    if link is None:
-                        link = links[feature] = len(weights)
-                        weights.append(weights[feature] / FEATURE_WORTH[ATOM] * LINK_WORTH)
-                    extra.append(link)
-        if extra:
-            features[i] = (*features[i], *extra)

@@ -81,6 +81,8 @@ class UsageReported(Struct, frozen=True, kw_only=True, tag="usage", omit_default
     """The report named the output; else the answer's size is our estimate."""
     is_base: bool = True
     """False for the report of an aborted or failed turn: billed, never the current size."""
+    estimator: str = ""
+    """What the session counted with; empty: what counted the last message."""
 
 
 class CompactionBegun(Struct, frozen=True, kw_only=True, tag="compaction_start"):
@@ -123,6 +125,8 @@ class Compacted(Struct, frozen=True, kw_only=True, tag="compaction", omit_defaul
     modified_files: tuple[str, ...] = ()
     asked: str = ""
     """Trigger and budget of the request, to know the same one again (law 2)."""
+    estimator: str = ""
+    """What counted the summary and the stubs; empty: what counted the message before."""
 
 
 class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True):
@@ -136,6 +140,8 @@ class Pruned(Struct, frozen=True, kw_only=True, tag="prune", omit_defaults=True)
     tokens_saved: int = 0
     compaction_id: str | None = None
     """The compaction that found nothing but this to do."""
+    estimator: str = ""
+    """What counted the stubs; empty: what counted the message before."""
 
 
 class Undone(Struct, frozen=True, kw_only=True, tag="undo"):

@@ -12,16 +12,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.conversation import FEATURE_WORTH, Conversation, in_order, link_atoms
-from compactd.core.cover import cover
+from compactd.core.constraints import NO_DEMANDS, Constraints
+from compactd.core.conversation import Conversation, in_order
+from compactd.core.cover import Cover
 from compactd.core.directory import working_directory
 from compactd.core.entries import EntryId, Item
 from compactd.core.fileops import FileLedger, ledger_of
-from compactd.core.pieces import release
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
 from compactd.core.units import FactCache
+from compactd.core.worth import FEATURE_WORTH, candidates
 
 __all__ = ["Extract", "FactCache", "extract"]
 
@@ -60,12 +61,14 @@ def extract(
     cache: FactCache | None = None,
     lead: str = LEAD,
     layout: Layout = SECTIONS,
+    demands: Constraints = NO_DEMANDS,
 ) -> Extract:
     """The summary message that stands for `removed`, of at most `budget_tokens` by `count`.
 
     `removed` are the originals, oldest first, that the new view does not show word for word, those of
     earlier compactions included; `kept` those that stay (what they show is not quoted); `request` the
-    newest user request. `layout` says what stands under which heading. Where even the smallest record is
+    newest user request. `layout` says what stands under which heading; `demands` are named word for word,
+    and those that are superseded are not quoted. Where even the smallest record is
     larger than the budget, that is returned: the caller compares `tokens`. O(size of the messages) the
     first time, then O(features) of them.
     """
@@ -80,24 +83,21 @@ def extract(
         cache.strip(directory)
         facts = [cache.learn(item) for item, _ in order]
     ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
+    named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
     conversation = Conversation(order, facts, request, cache.lexicon)
+    conversation.demands = demands
     statistics = Statistics(conversation.scene)
     weights = Chances(statistics).weights(FEATURE_WORTH)
-    statistics.release()
-    for feature in conversation.kept_features:
-        weights[feature] = 0.0
-    link_atoms(conversation, weights)
+    choice = candidates(conversation, statistics, weights, named)
     conversation.leave_out(directory, told=bool(working_dir))
-    done = _fill(conversation, weights, ledger, budget_tokens, count, lead, layout)
+    done = _fill(conversation, Cover(*choice), ledger, budget_tokens, count, lead, layout)
     cache.trim()
-    release(weights)
-    conversation.release()
     return done
 
 
 def _fill(
     conversation: Conversation,
-    weights: list[float],
+    cover: Cover,
     ledger: FileLedger,
     budget: int,
     count: Count,
@@ -123,9 +123,7 @@ def _fill(
     wanted = room * (1 + OVERSHOOT) / _tokens_a_unit_token(conversation, count) + 20
     picks: Sequence[int] = ()
     while room:
-        trial = weights.copy()
-        more = cover(conversation.candidates, trial, wanted)
-        release(trial)
+        more = tuple(cover.until(wanted))
         low, high = 0, len(more)
         while low < high:
             middle = (low + high + 1) // 2
@@ -139,7 +137,7 @@ def _fill(
             break
         wanted *= REACH
     text = text_of(picks, files, full=full)
-    quoted = sorted({conversation.places[i].item for i in picks})
+    quoted = sorted({conversation.place(i).item for i in picks})
     return Extract(
         text=text,
         tokens=count(text),
@@ -151,12 +149,13 @@ def _fill(
 
 def _tokens_a_unit_token(conversation: Conversation, count: Count) -> float:
     """Tokens by `count` for each estimated one, on a sample of the units."""
-    places = conversation.places
-    sample = places[:: max(1, len(places) // 200)]
-    estimated = sum(p.unit.line.tokens + 1.0 for p in sample)
+    units = conversation.units
+    sample = range(0, units, max(1, units // 200))
+    estimated = sum([conversation.tokens(unit) + 1.0 for unit in sample])
     if not estimated:
         return 1.0
-    return min(6.0, max(0.2, count("\n".join(p.unit.text for p in sample)) / estimated))
+    text = "\n".join([conversation.alone(unit) for unit in sample])
+    return min(6.0, max(0.2, count(text) / estimated))
 
 
 def _room_for_files(budget: int) -> int:

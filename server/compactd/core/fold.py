@@ -6,7 +6,7 @@ linear in the path). Folding a journal entry by entry gives the values that its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw
@@ -37,15 +37,13 @@ from compactd.core.entries import (
     UsageReported,
     View,
 )
+from compactd.core.in_force import InForce, Step
 from compactd.core.ondemand import Decode, OnDemand
 from compactd.core.pieces import clear, release
-from compactd.core.shown import behind, shown
+from compactd.core.shown import Count, Recount, behind, shown
 from compactd.core.titles import title_of
 from compactd.core.usage import Billing, context_size
 from compactd.messages import Message
-
-Step = Compacted | Pruned
-"""What `undo` takes back and `redo` puts in force again."""
 
 
 class Fold:
@@ -60,9 +58,17 @@ class Fold:
         """When each message was appended."""
         self.clients: dict[str, EntryId] = {}
         """The client's message ids."""
-        self.steps: dict[EntryId, Step] = {}
-        self.estimators: dict[EntryId, str] = {}
+        self._in_force = InForce()
+        self.steps = self._in_force.known
+        """Every compaction and prune, by its entry."""
+        self._estimators: dict[EntryId, str] = {}
         """The estimator that counted each message."""
+        self._step_estimators: dict[EntryId, str] = {}
+        """The same of the summaries and stubs in the journal, by their compaction or prune."""
+        self._newest_estimator = ""
+        """Of the message that was appended last: older records of a compaction do not name their own."""
+        self._counting: tuple[str, Count] | None = None
+        """How the session counts now; none: the journal's own counts are shown."""
         self.timeline: list[Appended | Compacted | Pruned | CompactionBegun] = []
         """What `session/history` tells, oldest first."""
         self.begun = 0
@@ -74,9 +80,6 @@ class Fold:
         self._parents: dict[EntryId, EntryId | None] = {}
         self.path: list[EntryId] = []
         """Entries with an id from the root to the leaf."""
-        self._withdrawn: set[EntryId] = set()
-        self._in_force: list[EntryId] = []
-        self._undone: list[EntryId] = []
         self.pin_marks: dict[EntryId, bool] = {}
         """What `session/pin` said last of a message; of the others their `meta` says it (core/pins.py)."""
         self.model = ModelSet(at=0.0, model=None)
@@ -112,7 +115,6 @@ class Fold:
         self.items_tokens = 0
         self._first_title: str | None = None
         self._view: View | None = None
-        self._recount: Callable[[Message], int] | None = None
 
     # --- reading --------------------------------------------------------------------------------------
 
@@ -156,11 +158,11 @@ class Fold:
 
     def last_step(self) -> Step | None:
         """The compaction or prune that `undo` would take back."""
-        return self.steps[self._in_force[-1]] if self._in_force else None
+        return self._in_force.last
 
     def last_undone(self) -> Step | None:
         """The compaction or prune that `redo` would put in force again."""
-        return self.steps[self._undone[-1]] if self._undone else None
+        return self._in_force.last_undone
 
     def has_entry(self, entry_id: EntryId) -> bool:
         """True for the id of a message, compaction or prune, on whatever branch."""
@@ -198,7 +200,7 @@ class Fold:
 
     def steps_in_force(self) -> tuple[Step, ...]:
         """Compactions and prunes in force, oldest first."""
-        return tuple(self.steps[i] for i in self._in_force)
+        return self._in_force.steps
 
     def came_to_nothing(self, compaction_id: str) -> bool:
         """True for a compaction that was begun and never done: it failed, was cancelled, or the daemon died.
@@ -209,8 +211,7 @@ class Fold:
 
     def compactions(self) -> tuple[Compacted, ...]:
         """The compactions in force, oldest first."""
-        steps = (self.steps[i] for i in self._in_force)
-        return tuple(step for step in steps if isinstance(step, Compacted))
+        return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
 
     def path_items(self) -> list[Item]:
         """The original messages of the current branch, oldest first, compacted or not. O(path)."""
@@ -229,14 +230,10 @@ class Fold:
             case Compacted() | Pruned():
                 self._step(entry)
             case Undone():
-                self._in_force.remove(entry.target)
-                self._withdrawn.add(entry.target)
-                self._undone.append(entry.target)
+                self._in_force.undo(entry.target)
                 self._changed(entry.epoch)
             case Redone():
-                self._undone.remove(entry.target)
-                self._withdrawn.discard(entry.target)
-                self._in_force.append(entry.target)
+                self._in_force.redo(entry.target)
                 self._changed(entry.epoch)
             case Branched():
                 self._branch(entry)
@@ -276,24 +273,28 @@ class Fold:
         self._view = None
         clear(self.originals)
 
-    def recount(self, estimator: str, count: Callable[[Message], int]) -> None:
+    def recount(self, estimator: str, count: Count) -> None:
         """Counts again what another estimator than `estimator` counted: after a change of model or settings.
 
         O(messages counted by another). The epoch stays; the estimates are those of a replay.
         """
-        foreign = [i for i, name in self.estimators.items() if name != estimator]
+        foreign = [i for i, name in self._estimators.items() if name != estimator]
         for entry_id in foreign:
             item = self.originals[entry_id]
             self.originals[entry_id] = msgspec.structs.replace(item, tokens=count(item.message))
-            self.estimators[entry_id] = estimator
-        is_replayed, self._recount = self._recount is None and bool(self._in_force), count
-        # Summaries and stubs may be another's too; ranks are not loaded for them.
-        if foreign or (is_replayed and not estimator.endswith("_base")):
+            self._estimators[entry_id] = estimator
+        is_replayed, self._counting = self._counting is None, (estimator, count)
+        if foreign or (is_replayed and self._foreign_steps(estimator)):
             report, items = self.last_report, self.items
             self._rebuild()
             if self.base is not None and report and report.entry_id:
                 (_, was), (answer, came) = (behind(i, report.entry_id) for i in (items, self.items))
                 self.trailing += came - was + self.calibrator.recounted(answer)
+
+    def _foreign_steps(self, estimator: str) -> frozenset[EntryId]:
+        """Compactions and prunes in force whose summaries and stubs another estimator counted."""
+        found = self._step_estimators
+        return frozenset(step.id for step in self._in_force.steps if found[step.id] != estimator)
 
     def _append(self, entry: Appended, message: Message | None) -> None:
         entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
@@ -308,7 +309,7 @@ class Fold:
         )
         self.originals[entry_id] = item
         self.times[entry_id] = entry.at
-        self.estimators[entry_id] = entry.tokens[1]
+        self._estimators[entry_id] = self._newest_estimator = entry.tokens[1]
         self.timeline.append(entry)
         if entry.client_id is not None:
             self.clients[entry.client_id] = entry_id
@@ -342,21 +343,17 @@ class Fold:
         self.calibrator.reported(entry, self.model.model, before, answer, self.trailing, self.estimated)
 
     def _step(self, entry: Step) -> None:
-        self.steps[entry.id] = entry
+        self._in_force.add(entry)
+        self._step_estimators[entry.id] = entry.estimator or self._newest_estimator
         if entry.compaction_id is not None:
             self.done.add(entry.compaction_id)
         self.timeline.append(entry)
         self._grow(entry.id, entry.parent)
-        self._in_force.append(entry.id)
-        self._undone.clear()
         self._changed(entry.epoch)
 
     def _branch(self, entry: Branched) -> None:
         self.path = self._line_to(entry.entry_id)
-        here = set(self.path)
-        # Not what was in force before: coming back to a branch brings its compactions back.
-        self._in_force = [i for i in self.path if i in self.steps and i not in self._withdrawn]
-        self._undone = [i for i in self._undone if i in here]
+        self._in_force.branch(self.path)
         self._changed(entry.epoch)
 
     def _set(self, entry: SettingsSet) -> None:
@@ -386,7 +383,10 @@ class Fold:
         self._rebuild()
 
     def _rebuild(self) -> None:
-        self.items, self.tail_from = shown(self.steps_in_force(), self.path, self.originals, self._recount)
+        recount = None
+        if self._counting is not None:
+            recount = Recount(self._foreign_steps(self._counting[0]), self._counting[1])
+        self.items, self.tail_from = shown(self.steps_in_force(), self.path, self.originals, recount)
         self.items_tokens = sum(item.tokens for item in self.items)
         self._view = None
 

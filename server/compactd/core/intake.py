@@ -159,6 +159,7 @@ class _Taking:
             entry_id=entry_id,
             reported_output=report[1],
             is_base=stop not in UNFINISHED and context_size(report[0]) > 0,
+            estimator=self._estimator,
         )
         self._entries.append(self._report)
 

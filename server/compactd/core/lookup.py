@@ -7,6 +7,14 @@ from msgspec import Struct
 
 from compactd.messages import Confidence
 
+WANT_REASONING = frozenset(("deepseek", "moonshotai"))
+"""Providers that want the `reasoning_content` of their models' answers back, and refuse a request (400) whose
+assistant messages with tool calls lack it: DeepSeek ("Thinking Mode", at
+api-docs.deepseek.com/guides/thinking_mode; where no tool was called it is ignored) and Moonshot
+("Use kimi-k2-thinking model", platform.moonshot.ai/docs; "thinking is enabled but reasoning_content is
+missing in assistant tool call message at index 13", github.com/MoonshotAI/kimi-agent-sdk/issues/169).
+Seen 2026-11."""
+
 
 class Step(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Prices of a request whose input is above `above` tokens."""

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from compactd.core.overflow_bare import bare, unserviced
 from compactd.core.overflow_lists import listed
-from compactd.core.overflow_meaning import Kind, Meaning, meaning
+from compactd.core.overflow_meaning import UNSERVED, Kind, Meaning, meaning
 from compactd.core.overflow_neighbours import SMALLEST
 from compactd.core.overflow_numbers import Figures
 from compactd.core.overflow_quoted import quotes, unspoken
@@ -82,6 +82,8 @@ STATUS = (
     r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|(?<!tokens )(?<!length )"
     r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
 )
+WRAPPED = r"(?<=[\w,;(])\n[ \t]{0,12}(?=[a-z(])"
+"""Where a terminal broke a line within a sentence."""
 LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
 CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
 
@@ -180,16 +182,19 @@ def classify(failure: Failure) -> Verdict:
     if coded is not None and (said.kind is None or coded.kind == "overflow"):
         if coded.kind == "overflow":
             coded = Meaning(
-                kind="overflow", why=coded.why, figures=_figures_of(body) or said.figures, clear=True
+                kind="overflow", why=coded.why, figures=_figures_of(body) or _compared(body), clear=True
             )
             if embeds:
                 coded = Meaning(kind="invalid_request", why="an embedder's input limit")
+        return _verdict(failure, coded)
+    if coded is not None and coded.kind == "auth" and 403 in (status, *body.statuses):
         return _verdict(failure, coded)
     named = _figures_of(body) if body.figures else None
     if named is not None and named.by_window and (named.requested or 0) > (named.limit or 0):
         return _verdict(failure, Meaning(kind="overflow", why="the figures of the body", figures=named))
     if said.kind is not None:
-        return _verdict(failure, Meaning(kind="auth", why="status 401") if status == 401 else said)
+        keyed = status == 401 and said.why != UNSERVED
+        return _verdict(failure, Meaning(kind="auth", why="status 401") if keyed else said)
     return _silent(failure, status, code_verdict=None)
 
 
@@ -204,7 +209,10 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
             weak = weak or found
             continue
         return _completed(found, body)
-    prose = CLASS_NAME.sub(" . ", re.sub(STATUS, " ", bare(body.prose), count=2))
+    prose = bare(body.prose)
+    prose = re.sub(STATUS, " ", re.sub(WRAPPED, " ", prose) if "\n" in prose else prose, count=2)
+    if any(name in prose for name in ("Error", "Exception", "Fault")):
+        prose = CLASS_NAME.sub(" . ", prose)
     if prose.strip():
         found = _meaning(prose, embeds=embeds)
         if found.kind is not None and (weak is None or found.clear):
@@ -234,6 +242,15 @@ def _figures_of(body: Unwrapped) -> Figures | None:
     sentence = " ; ".join(f"{name} is {value}" for name, value in body.figures if SMALLEST <= value < LARGEST)
     found = meaning(sentence + " ; prompt too long").figures if sentence else Figures()
     return found if found.limit is not None and found.requested is not None else None
+
+
+def _compared(body: Unwrapped) -> Figures:
+    """The figures of a message that names no unit, where a code has said what they are of."""
+    for message in body.messages:
+        found = meaning(f"{message} ; too many prompt tokens").figures
+        if found.limit is not None or found.requested is not None:
+            return found
+    return Figures()
 
 
 def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from compactd.core.overflow_stack import thrown
+
 READ = 4000
 """Characters that are looked at."""
 MARKS = 14
@@ -24,7 +26,7 @@ TIME = (
 )
 MARK = (
     r"\s{0,8}(?:"
-    rf"(?P<time>{TIME})"
+    rf"(?P<time>{TIME}|\d\d-\d\d\s\d\d:\d\d:\d\d\.\d{{3}})"
     r"|(?P<date>\d{4}-\d\d-\d\d(?=\s)|[A-Z][a-z]{2}\s{1,2}\d{1,2}(?=\s\d\d:)|[EWF]\d{4}(?=\s))"
     rf"|(?P<level>{LEVEL})"
     r"|(?P<bracket>\[[^\]\n]{0,60}(?i:error)[^\]\n]{0,20}\])"
@@ -32,6 +34,7 @@ MARK = (
     r"|\[[^\]\n]{1,120}\]|\(\w{1,30}[ ]pid=\d{1,9}\)"
     r"|[\w.-]{1,60}\s{1,4}\|(?=\s)|[\w./<>-]{1,80}:[\w.<>-]{1,60}(?::\d{1,6})?(?=\s[-|]|:\s|\s-)"
     r"|[\w./-]{1,80}\.\w{1,4}:\d{1,6}\]?:?|[\w.-]{2,60}\[\d{1,9}\]:|srv\s{1,4}\w{2,30}:"
+    r"|\d{2,6}\s{1,6}\d{2,6}\s[EWF]\s[\w.$-]{1,60}\s?:(?=\s)"
     r"|[\w.]{3,80}(?=\s-\s)|\d{1,9}(?=\s[\w.]{1,40}[:.]\w{1,9}[:\]])|[-–—|•:→⎿❌✗✘×!]{1,3}(?=\s)"
     r")"
 )
@@ -57,6 +60,34 @@ PATHS = r"(?<![\w:/])(?:[A-Za-z]:)?(?:[/\\][\w.@~+-]{1,80}){2,20}(?::\d{1,7}){0,
 """Names of files, whose words say nothing."""
 
 
+ACCESS = (
+    r"(?m)^[ \t]{0,8}(?:INFO:?\s{1,9})?(?:"
+    r"[\d.:]{7,50} - - \[[^\]\n]{8,40}\] \"[A-Z]{3,7} /[^\"\n]{0,120}\" \d{3}\b[^\n]{0,40}"
+    r"|\[GIN\][^\n]{10,90}\|\s{0,3}(?:4\d\d|500|503)\s[^\n]{0,160}"
+    r"|<?\s?HTTP/[\d.]{1,3}\s(?:4\d\d|500|503)\b[^\n]{0,60}"
+    r"|[\d.:\[\]a-f-]{7,50}\s-\s[^\n]{0,80}\"(?:POST|PUT)\s/[^\"\n]{1,120}\"\s(?:4\d\d|500|503)\b[^\n]{0,60}"
+    r")$\n?"
+)
+"""A line of a server's access log that says that it refused: uvicorn's, gin's."""
+CRASH = (
+    r"(?m)^(?:terminate called after throwing an instance of '[\w:<> ]{1,80}'\s{0,4}what\(\):"
+    r"|(?:fatal error: |panic: |uncaught exception: |unhandled exception[:.]? )(?:runtime error: )?"
+    r"|Exception has occurred: \w{1,60}[^\S\n]{0,9}(?:\([^()\n]{0,120}\))?\s"
+    r"|Traceback \(most recent call last\):?|Unhandled rejection:?)\s{0,4}"
+)
+"""What a runtime prints before the message of an error that nobody caught."""
+SWIFT = r": file [\w./-]{1,200}\.swift, line \d{1,7}"
+PANIC = (
+    r"thread '[^'\n]{1,60}'(?: \(\d{1,9}\))? panicked at (?:'(?=\w)|[\w./\\@-]{1,160}(?::\d{1,7}){1,2}:\s)"
+)
+"""Rust's place before a message, on the same line or the next."""
+UNWRAPPED = r"(?m)^called `(?:Result|Option)::\w{3,20}\(\)` on an? `\w{2,6}` value: "
+NATIVE = (
+    r"(?m)^\s{0,4}\d{1,3}\s{1,9}(?:0x[0-9a-f]{4,16}\s)?[^\n]{0,200}"
+    r"(?:0x[0-9a-f]{3,16}|\+ \d{1,6})\]?\)?[ \t]{0,4}$\n?"
+)
+"""A frame of a native stack."""
+
 MARKED = 90
 """Characters from a line's beginning in which the name of a service ends."""
 SERVICE = (
@@ -73,6 +104,11 @@ RAISED = (
 """The end of a traceback without its beginning: source, then the exception that it raised."""
 
 KEYED = r"\b(?:error_message|message|msg|error|err|detail)=\"((?:[^\"\\\n]|\\.){8,600})\""
+MEASURED = (
+    r"(?<=\s)(?:n_?)?(?:\w{1,20}_)?(?:tokens|prompt|input|limit|ctx|context|max|window|len|length|size)"
+    r"(?:_\w{1,20})?=\d{2,9}(?=\s|$)"
+)
+"""What such a record measured: `prompt=2782`."""
 PAIRS = r"(?:^|\s)\w{1,30}=[^\s]"
 """`key=value` records of a logger (logfmt, Go's slog, ik_llama.cpp)."""
 
@@ -97,11 +133,25 @@ def unserviced(text: str) -> str:
 
 def bare(prose: str) -> str:
     """`prose` without one logger's marks before it and without frames of a stack. Cost: O(characters)."""
+    said = thrown(prose)
+    if said is not None:
+        return said
     text = prose[:READ]
+    crashed = "panicked at" in text
+    if ".swift" in text:
+        text = re.sub(SWIFT, "", text)
+    if "POST" in text or "PUT" in text or "HTTP/" in text:
+        text = re.sub(ACCESS, "", text)
+    if crashed:
+        text = re.sub(UNWRAPPED, "", re.sub(PANIC, "", text))
+    if "xcept" in text or "erminate" in text or "panic" in text or "nhandled" in text or "fatal" in text:
+        text = re.sub(CRASH, "", text)
+    if "0x" in text:
+        text = re.sub(NATIVE, "", text)
     if (
         "  at " in text
         or "\tat " in text
-        or "panicked" in text
+        or crashed
         or 'File "' in text
         or "Traceback" in text
         or "0x" in text
@@ -109,8 +159,8 @@ def bare(prose: str) -> str:
         text = re.sub(FRAMES, "", text).strip("\n")
     if '="' in text and "\n" not in text.strip() and len(re.findall(PAIRS, text)) > 1:
         found = re.search(KEYED, text)
-        if found is not None and not re.search(r"(?i)\blevel=\"?(?:info|debug|trace)", text):
-            return found.group(1)
+        if found is not None and not re.search(r"(?i)\b(?:level|lvl)=\"?(?:info|debug|trace)", text):
+            return " ; ".join([found.group(1), *re.findall(MEASURED, text)])
     if "raise " in text[:READ]:
         raised = re.match(RAISED, text)
         text = text if raised is None else text[raised.end() :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from compactd.core.overflow_vocabulary import (
     BYTES,
@@ -42,6 +43,11 @@ SHORT_FIELD = 8192
 """Characters: a string capped at less is a name, a description, an id, not a conversation."""
 
 
+LARGER = frozenset({"larger", "longer", "bigger", "greater", "higher"})
+GRAPHIC = frozenset({"gpu", "vram", "cuda"})
+SCARCE = frozenset({"not enough", "insufficient", "allocate", "out of", "enough"})
+PLACED = frozenset({"line", "column", "expected", "syntax"})
+"""Words beside the tokens of a language that is parsed."""
 ODD = frozenset({"parser", "lexer", "parse", "jwt", "csrf", "cookie"})
 """Words of tokens that are not a model's."""
 
@@ -56,7 +62,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     words = {lexeme.word for lexeme in clause}
     if "field" in words and _field_long(clause):
         return [("count", "a short field's cap")]
-    over = bool(has & {OVER, LONG})
+    over = LONG in has or _exceeds(clause)
     if SHORTEN in has and not over and NUMBER not in has:
         return []
     within = any(
@@ -75,6 +81,15 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         elif PLUS in has and sum(x.concept == NUMBER for x in clause) > 1:
             claims.append(("tokens", "a sum exceeds the limit"))
     asks_output = OUTPUT in has and not (has & {PROMPT, TOTAL, PLUS}) and not _summed(clause)
+    if asks_output and WINDOW in has and _is_full(clause):
+        return [("window", "the context window is said to be full")]
+    if (
+        asks_output
+        and WINDOW in has
+        and within
+        and words & {"available", "remaining", "left", "availablecontext"}
+    ):
+        return [("room", "the window has no room for the answer")]
     media = MEDIA in has and TOKENS not in has
     tooled = TOOLED in has or (
         words & {"tool", "tool use"} and bool(words & {"response", "output", "result", "results"})
@@ -84,10 +99,21 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     if (
         {"cache", "memory", "kv cache", "buffer", "cache memory", "vram", "cuda"} & words
         and WINDOW not in has
-        and over
+        and (over or words & {"allocate", "requires", "failed"})
+        and "body" not in words
+        and not any(x.concept == MODEL and y.word == "memory" for x, y in pairwise(clause))
     ):
         return [("memory", "the provider's memory")]
+    if {LIMIT, SIZE} <= has and "expected" in words and not has & {TOKENS, WINDOW} and numbered:
+        low = any(SMALLEST <= lexeme.value < SHORT_FIELD for lexeme in clause) or _short(clause)
+        return [("count", "a short field's cap") if low else ("payload", "a string's length")]
+    if words & SCARCE and words & {"memory", "vram", "gpu", "ram"} and PROMPT not in has:
+        return [("memory", "the provider's memory")]
 
+    if words & GRAPHIC and WINDOW in has and not has & {PROMPT, TOKENS, REQUEST}:
+        return [("memory", "the provider's memory")]
+    if WINDOW in has and not has & {TOKENS, PROMPT, REQUEST, TOTAL, GIVEN} and _is_setting(clause, words):
+        return [("count", "a relation of two parameters")] if "between" in words else claims
     if WINDOW in has and not has & {TOKENS, MODEL, PROMPT, REQUEST, TOTAL}:
         named = {lexeme.word for lexeme in clause if lexeme.concept == WINDOW}
         if named == {"window"}:
@@ -119,7 +145,9 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         return claims
     if BYTES in has and not (TOKENS in has and WINDOW in has):
         if over or within or LIMIT in has:
-            if _short(clause):
+            if "truncated" in words:
+                claims.append(("tooled", "a cap on a tool's result"))
+            elif _short(clause):
                 claims.append(("count", "a short field's cap"))
             else:
                 claims.append(("payload", "a cap in bytes or characters"))
@@ -142,21 +170,25 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         COUNTED in has
         and TOKENS not in has
         and WINDOW not in has
-        and (over or within)
-        and not _prompt_long(clause)
+        and (over or within or ({LIMIT, SIZE} <= has and numbered))
+        and not (_prompt_long(clause) and not _counts(clause))
     ):
         claims.append(("count", "a count of items"))
         return claims
 
+    if "conversations" in words and SIZE in has and TOKENS not in has:
+        return [("count", "a count of conversations")]
     if (
-        words & ODD or ("value" in words and "error" not in words and TOKENS not in has)
+        words & ODD
+        or (words & PLACED and not big and not has & {PROMPT, LIMIT, MODEL})
+        or ("value" in words and "error" not in words and TOKENS not in has)
     ) and REQUEST not in has:
         return claims
     prompt = PROMPT in has or (
         {"message", "request", "query", "conversation", "text", "content"} & words and TOKENS in has
     )
     if prompt and over and MONEY not in has:
-        if LONG in has and "too many" in words and TOKENS not in has:
+        if (LONG in has and "too many" in words and TOKENS not in has) or _counts(clause):
             claims.append(("count", "a count of messages"))
         elif (
             LONG in has
@@ -175,13 +207,15 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         and "pages" not in words
     ):
         claims.append(("statement", "the prompt's limit is stated"))
-    elif "message" in words and LONG in has and "too large" not in words:
+    elif "sequence" in words and LONG in has and not has & {BYTES, MEDIA, COUNTED}:
+        claims.append(("tokens", "the sequence is said to be too long"))
+    elif words & {"message", "question"} and LONG in has and "too large" not in words:
         claims.append(("prompt", "the message is said to be too long"))
     elif (
         TOKENS in has
         and over
         and (LONG in has or has & {LIMIT, MODEL, REQUEST, SIZE, TOTAL, NUMBER} or len(clause) <= 6)
-    ) or (TOKENS in has and within and numbered and has & {TOTAL, REQUEST} and not has & {COUNTED}):
+    ) or (TOKENS in has and within and numbered and has & {TOTAL, REQUEST, SIZE} and not has & {COUNTED}):
         claims.append(("tokens", "too many tokens"))
     elif REQUEST in has and within and SIZE in has and (value := max((x.value for x in clause), default=0)):
         claims.append(
@@ -190,6 +224,45 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     elif REQUEST in has and over and (LONG in has or has & {LIMIT, SIZE}):
         claims.append(("payload", "the request is said to be too large"))
     return claims
+
+
+def _exceeds(clause: Sequence[Lexeme]) -> bool:
+    """Whether something is passed; not where a larger window or model is only recommended, or one is filled
+    to a share."""
+    shared = any(lexeme.word == "%" for lexeme in clause)
+    return any(
+        x.concept == OVER
+        and not (x.word in LARGER and i + 1 < len(clause) and clause[i + 1].concept in (WINDOW, MODEL))
+        and not (x.word == "full" and shared)
+        for i, x in enumerate(clause)
+    )
+
+
+def _is_setting(clause: Sequence[Lexeme], words: set[str]) -> bool:
+    """Whether a window is set beside another, or beside the bounds of its setting."""
+    windows = sum(lexeme.concept == WINDOW for lexeme in clause)
+    return "between" in words or (windows > 1 and any(lexeme.word == "<=" for lexeme in clause))
+
+
+def _is_full(clause: Sequence[Lexeme]) -> bool:
+    """Whether the window itself is said to be full: `context window full`, `context exhausted`."""
+    return any(
+        x.concept == WINDOW and any(y.concept == OVER and y.word != ">" for y in clause[i + 1 : i + 3])
+        for i, x in enumerate(clause)
+    )
+
+
+def _counts(clause: Sequence[Lexeme]) -> bool:
+    """Whether items or messages are counted: `2049 items`, `the 800-message limit`."""
+    return any(
+        x.concept == NUMBER
+        and any(
+            y.concept == COUNTED
+            or y.word in ("message", "messages", "message limit", "messages limit", "turns")
+            for y in [z for z in clause[i + 1 : i + 3] if z.word != "-"][:1]
+        )
+        for i, x in enumerate(clause)
+    )
 
 
 def _typed(words: set[str]) -> bool:

@@ -60,9 +60,25 @@ Kind = Literal[
     "other",
 ]
 
+UNSERVED = "a model that does not serve this"
 STATEMENTS = ("the context window is stated", "the prompt's limit is stated")
-DONE = frozenset({"truncated", "truncating", "compacted", "compacting", "removed", "dropped", "trimmed"})
+DONE = frozenset(
+    {
+        "truncated",
+        "truncating",
+        "summarizing",
+        "summarized",
+        "reduced",
+        "kept",
+        "compacted",
+        "compacting",
+        "removed",
+        "dropped",
+        "trimmed",
+    }
+)
 """Words of a report that somebody has cut already."""
+OUGHT = frozenset({"must", "must be", "should be", "should", "cannot", "not", "disabled", "off"})
 STOPPED = frozenset({"deactivated", "discontinued", "delisted", "retired", "decommissioned", "sunset"})
 """Words of a model that is served no longer."""
 GONE = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
@@ -74,6 +90,11 @@ INCOMPLETE = re.compile(
     r"(?:(?:output|completion|new)[_ ]?)?tokens\b"
 )
 """An answer that the output's own cap has cut (OpenAI's Responses, `incomplete_details.reason`)."""
+GIGABYTES = frozenset({"gb", "gib", "mb", "mib"})
+REST = frozenset({"remaining", "left", "available"})
+"""Words of what the prompt leaves over."""
+SHORT = 14
+"""Words of a message in which two counts of tokens are all that is said."""
 AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
 """Words that ask for the same request, shortened."""
 LONGEST = 3000
@@ -112,6 +133,10 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
         return NOTHING
     clauses = _clauses(found)
     everywhere = {lexeme.concept for lexeme in found}
+    if COUNTED in everywhere and not any(
+        {COUNTED, NUMBER} <= {lexeme.concept for lexeme in clause} for clause in clauses
+    ):
+        everywhere.discard(COUNTED)
     words = {lexeme.word for lexeme in found}
     embeds = embeds or EMBEDDING in everywhere
     claims: dict[str, str] = {}
@@ -130,6 +155,8 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
         return Meaning(kind="invalid_request", why="an embedder's input limit", curable=False)
     if kind not in ("overflow", "output_limit", "rate_limit", "quota"):
         found_figures = Figures()
+    if "room" in claims:
+        found_figures = Figures()
     if kind == "overflow" and why not in STATEMENTS:
         found_figures = _in_order(found_figures)
     if kind == "rate_limit" and "requested" not in words:
@@ -137,6 +164,7 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
     if kind == "overflow" and found_figures.limit is not None and not everywhere & {TOKENS, SIZE}:
         found_figures = _without_number_of_error(found_figures, found)
     only_stated = kind == "overflow" and why in STATEMENTS
+    cut = kind == "overflow" and bool(words & DONE) and not words & OUGHT and LONG not in everywhere
     if only_stated and found_figures.requested is not None and found_figures.limit is not None:
         only_stated = found_figures.requested < found_figures.limit
     return Meaning(
@@ -145,7 +173,7 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
         figures=found_figures,
         clear=clear,
         curable=not embeds,
-        needs_refusal=only_stated and SHORTEN not in everywhere,
+        needs_refusal=cut or (only_stated and SHORTEN not in everywhere),
     )
 
 
@@ -179,6 +207,12 @@ def _kind(
     paced = PACE in everywhere
     if "window" in claims:
         return "overflow", claims["window"], True
+    if "room" in claims:
+        return "overflow", claims["room"], True
+    if words & GIGABYTES and words & MEMORY and not everywhere & {TOKENS, MEDIA}:
+        return "server", "the provider's memory", False
+    if {"key", "limit"} <= words and OVER in everywhere and not everywhere & {PROMPT, WINDOW, INVALID}:
+        return "quota", "money or a plan's allowance", False
     if FILTER in everywhere and not ({"prompt", "tokens"} & claims.keys()):
         return "content_filter", "refused for its content", False
     if paced or MONEY in everywhere or PLAN in everywhere:
@@ -187,12 +221,12 @@ def _kind(
             return kind, "pace" if kind == "rate_limit" else "money or a plan's allowance", False
     if "tooled" in claims:
         return "other", "a cap on a tool's result", False
-    if "memory" in claims or (words & {"gb", "gib"} and words & MEMORY and not everywhere & {TOKENS, MEDIA}):
+    if "memory" in claims:
         return "server", "the provider's memory", False
     if "prompt" in claims:
         return "overflow", claims["prompt"], True
     passed = stated.limit is not None and stated.requested is not None and stated.requested > stated.limit
-    about_prompt = bool(everywhere & {PROMPT, REQUEST, TOTAL} or {MODEL, GIVEN} <= everywhere)
+    about_prompt = bool(everywhere & {PROMPT, REQUEST, TOTAL, GIVEN}) or len(found) < SHORT
     output_alone = "output" in claims and stated.input is None and PROMPT not in everywhere
     evident = passed or SHORTEN in everywhere or "output" not in claims
     if "statement" in claims and evident and not output_alone:
@@ -205,7 +239,9 @@ def _kind(
         if passed and PROMPT in everywhere and stated.input is not None and stated.output is not None:
             return "overflow", "prompt and output exceed the limit", True
         return "output_limit", claims["output"], False
-    if OUTPUT in everywhere and NEGATIVE.search(text):
+    if (OUTPUT in everywhere or (everywhere & {WINDOW, TOKENS} and words & REST)) and (
+        NEGATIVE.search(text) or "negative" in words
+    ):
         return "overflow", "the prompt left no room for an answer", True
     if BUSY in everywhere and not everywhere & {BYTES, MEDIA, TOKENS, PROMPT}:
         return "server", "the provider's own failure", False
@@ -221,10 +257,14 @@ def _kind(
         and about_prompt
         and not words & DONE
         and not everywhere & {BYTES, MEDIA, COUNTED}
-        and everywhere & {TOKENS, SHORTEN}
+        and (
+            everywhere & {TOKENS, SHORTEN}
+            or (PROMPT in everywhere and any(word.endswith("tokens") for word in words))
+        )
     ):
         return "overflow", "more tokens than the limit", False
-    if {SHORTEN, PROMPT} <= everywhere and words & {"length", "size"} and not everywhere & {BYTES, MEDIA}:
+    sized = bool(words & {"length", "size"} or {TOKENS, NUMBER} <= everywhere)
+    if {SHORTEN, PROMPT} <= everywhere and sized and not everywhere & {BYTES, MEDIA, PACE}:
         return "overflow", "a shorter prompt is asked for", True
     if (
         SHORTEN in everywhere
@@ -242,12 +282,14 @@ def _kind(
         and not words & {"thinking", "thought"}
     ):
         return "auth", "key or permission", False
+    if OUTPUT in everywhere and words & {"truncated", "cut"} and not everywhere & {PROMPT, WINDOW, TOOLED}:
+        return "output_limit", "the answer was cut at its cap", False
     if OUTPUT in everywhere and INCOMPLETE.search(text[:LONGEST]) is not None and WINDOW not in everywhere:
         return "output_limit", "the answer was cut at its cap", False
     if SERVER in everywhere or BUSY in everywhere:
         return "server", "the provider's own failure", False
     if INVALID in everywhere or (MODEL in everywhere and words & STOPPED):
-        return "invalid_request", "a malformed request", False
+        return "invalid_request", UNSERVED if MODEL in everywhere else "a malformed request", False
     return None, "", False
 
 
@@ -257,6 +299,12 @@ def _refused(
     """Pace or money: the word that comes first, for the rest is advice and advertising."""
     if MONEY in everywhere and "insufficient" in words and words & {"balance", "credits", "credit", "funds"}:
         return "quota"
+    if (
+        "out of" in words
+        and words & {"messages", "requests", "usage", "codex messages"}
+        and "prompt" not in claims
+    ):
+        return "quota"
     first = next(lexeme for lexeme in found if lexeme.concept in (PACE, MONEY, PLAN))
     if first.word.endswith("wait"):
         return None if {"prompt", "window"} & claims.keys() or SERVER in everywhere else "rate_limit"
@@ -264,6 +312,8 @@ def _refused(
         return "rate_limit"
     if PACE in everywhere and first.concept == PLAN:
         return "quota" if "usage" in first.word or "current" in words else "rate_limit"
+    if first.word in ("message limit", "messages limit") and "count" in claims:
+        return None
     if (
         first.concept == PLAN
         and ({"prompt"} & claims.keys())

@@ -17,6 +17,7 @@ from compactd.core.overflow_vocabulary import (
     PACE,
     PROMPT,
     REQUEST,
+    SHORTEN,
     SIZE,
     TOKENS,
     TOTAL,
@@ -27,11 +28,17 @@ from compactd.core.overflow_words import Lexeme
 
 SMALLEST = 64
 """Tokens. No model has a window below; a smaller number is an ordinal, a count or a status."""
-GLUE = listed("in of for from into the your text and was were is are by to which a an total about this")
+GLUE = listed("in of for from into the your text was were is are by to which a an total about this")
 WEAK = listed("is was were has have had requires used using")
 """Verbs that stand before a limit as often as before what was sent."""
+LACKING = frozenset({"no room", "no space", "not enough", "little room", "insufficient"})
+"""Words of what is missing, behind which no limit need follow."""
+AT_LEAST = frozenset({"over", "above", "more than"})
+"""Before a number that was counted: `resulted in over N`."""
 SENT = listed("given sent received requested provided supplied submitted found counted used measured passed")
 """Participles behind what was sent: `but 9001 were given`."""
+NEEDING = listed("requires require required needs need needed")
+"""Verbs before a window that a request would have to have."""
 BEARING = listed("takes accepts accept supports support handles handle holds allows has fits tolerates")
 """Verbs of a model whose object is its limit."""
 
@@ -47,7 +54,9 @@ def before_says(before: Sequence[Lexeme], concept: str) -> bool:
 def part_of(after: Sequence[Lexeme]) -> str:
     """What the words right behind a number make it: `N in your prompt`, `N output tokens`, `N limit`."""
     for place, lexeme in enumerate(after):
-        if lexeme.word in (",", ")", "/", "-", "(", ":") and lexeme.word != "-":
+        if place == 0 and lexeme.word == "(" and any(x.word == ")" for x in after):
+            continue
+        if lexeme.word in (",", ")", "/", "(", ":"):
             break
         if lexeme.concept == END:
             break
@@ -64,7 +73,7 @@ def part_of(after: Sequence[Lexeme]) -> str:
             return PROMPT
         if lexeme.word in ("functions", "function", "tools", "tool"):
             return PROMPT
-        if lexeme.concept == OUTPUT:
+        if lexeme.concept == OUTPUT or lexeme.word in ("response", "responses"):
             return OUTPUT
         if lexeme.concept in (LIMIT, PACE) or lexeme.word in ("at most", "at maximum"):
             return LIMIT
@@ -94,7 +103,21 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
             continue
         if lexeme.word == ":" and over:
             role, strength, named = NONE, 0, False
-        over = concept == OVER and lexeme.word != ">"
+        if concept == OVER and lexeme is words[-1] and role == GIVEN and lexeme.word in AT_LEAST:
+            continue
+        if lexeme.word in ("budget", "allowance") and place and words[place - 1].concept in (TOKENS, PROMPT):
+            role, strength = LIMIT, 2
+            continue
+        if (
+            concept == WINDOW
+            and role != LIMIT
+            and any(x.word in NEEDING for x in words[max(0, place - 3) : place])
+        ):
+            role, strength = GIVEN, 2
+            continue
+        over = concept == OVER and lexeme.word not in (">", "hit", "reached")
+        if lexeme.word in LACKING:
+            continue
         if concept in (WINDOW, LIMIT, WITHIN, OVER) or (concept == PACE and "limit" in lexeme.word):
             if concept == LIMIT and lexeme.word in ("supported", "available", "supports") and role == GIVEN:
                 continue
@@ -129,6 +152,13 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
             role, strength, named = (OUTPUT if subject == OUTPUT else GIVEN), 2, False
         elif concept in (SIZE, TOKENS) and role == NONE:
             role = SIZE
+    if (
+        role in (SIZE, NONE, PROMPT)
+        and words
+        and words[-1].word == "to"
+        and any(x.concept == SHORTEN for x in words)
+    ):
+        role = LIMIT
     if role == SIZE:
         role = NONE
     if role == LIMIT and subject == PROMPT and words and not named:

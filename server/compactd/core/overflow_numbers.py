@@ -29,6 +29,7 @@ from compactd.core.overflow_vocabulary import (
     GIVEN,
     LIMIT,
     MEDIA,
+    MODEL,
     MONEY,
     NONE,
     NUMBER,
@@ -60,6 +61,11 @@ CODES = frozenset({"code", "status", "errno", "statuscode", "httpstatuscode", "e
 """Names before a colon and the number of an error."""
 AMONG = frozenset({"/", "of", "vs", "versus", "against"})
 """Between what was used and what there is: `9001/8192`, `9001 vs 8192`."""
+DAILY = frozenset({"per day", "per hour", "day", "per month"})
+"""Behind a number that caps what may be spent in a time, not what one request may hold."""
+ADDENDS = (TOKENS, PROMPT, OUTPUT)
+"""What a number's own words before a plus sign are."""
+NEARLY = frozenset({"about", "at least", "approximately", "roughly", "another"})
 BOUNDS = frozenset({",", "-", "and", "to"})
 """Between the bounds of a range: `[2, 4096]`."""
 
@@ -154,8 +160,9 @@ def _limit(limits: list[_Role], asked: list[int], outputs: list[int]) -> int | N
         return None
     named = [r for r in fitting if r.named] or fitting
     most = sum(outputs) + max(asked, default=0)
-    if not most and len({r.value for r in named}) == 2:
-        return min(r.value for r in named)
+    two = fitting if not any(value_is_odd(r.value) for r in fitting) else named
+    if not most and len({r.value for r in two}) == 2:
+        return min(r.value for r in two)
     passed = [r for r in named if r.value < most] or [r for r in fitting if r.value < most]
     return (passed or named)[0].value
 
@@ -209,9 +216,11 @@ def _roles(found: Sequence[Lexeme]) -> list[_Role]:
         after = found[i + 1 : min(following, i + 1 + AHEAD)]
         role, named = _role(before, after, found, i, following)
         bounds = value < SMALLEST and following == i + 2 < len(found) and found[i + 1].word in BOUNDS
-        if role == "-" or value <= 1 or bounds:
+        if role == "-" or value <= 1 or bounds or _is_counted_off(found, i):
             last = last if value <= 1 or bounds else i
             continue
+        if role == LIMIT and roles and roles[-1].role == LIMIT and _is_what_passed(before):
+            role, named = GIVEN, False
         last = i
         known = next((r for r in roles if r.value == value), None)
         if known is None:
@@ -240,35 +249,41 @@ def _role(
     counted = any(lexeme.concept == TOKENS for lexeme in after[:2])
     if behind is not None and not counted and (behind.concept in OTHER_UNITS or behind.word in UNITS):
         return "-", False
+    if any(lexeme.word in ("left", "remaining") for lexeme in after[:2] if counted):
+        return "-", False
+    if behind is not None and behind.word in DAILY:
+        return "-", False
     if previous is not None and (
-        previous.concept == BY or (previous.word == "about" and len(before) > 1 and before[-2].concept == BY)
+        previous.concept == BY or (previous.word in NEARLY and len(before) > 1 and before[-2].concept == BY)
     ):
         return BY, False
     # Signs settle it before words: in "A + B > C" each number's part is plain.
     sign = found[i - 1].concept if i else NONE
     ahead = found[i + 1] if i + 1 < len(found) else None
     skip = 1 if ahead is not None and (ahead.concept == TOKENS or ahead.word == ")") else 0
+    if ahead is not None and i + 3 < following and found[i + 1 : i + 5]:
+        plus = next((j for j in range(i + 1, min(i + 5, following)) if found[j].concept == PLUS), None)
+        if plus is not None and all(x.concept in ADDENDS or x.word in "()" for x in found[i + 1 : plus]):
+            skip = plus - i - 1
     next_sign = found[i + 1 + skip] if i + 1 + skip < len(found) else None
     if previous is not None and previous.word in (">", "<=") and i >= 2:
         return LIMIT, any(
             x.concept in (WINDOW, PROMPT) for x in found[max(0, i - 16) : i]
         ) or previous.word == ">"
     if previous is not None and previous.word in AMONG and i >= 2 and found[i - 2].concept == NUMBER:
-        return LIMIT, False
+        return LIMIT, True
     if next_sign is not None and next_sign.word in AMONG and following == i + 2 + skip < len(found):
         return PROMPT, False
-    if (
-        sign == NONE
-        and found[i - 1].word == "="
-        and any(x.concept == PLUS for x in found[max(0, i - 16) : i])
-    ):
+    if sign == NONE and found[i - 1].word == "=" and _added(found[max(0, i - 16) : i]) is not None:
         return TOTAL, False
     if next_sign is not None and next_sign.word == ">":
-        return (OUTPUT, False) if sign == PLUS else (PROMPT, False)
+        return (OUTPUT, False) if sign == PLUS or _added(before) == OUTPUT else (PROMPT, False)
     if next_sign is not None and next_sign.concept == PLUS and not before_says(before, LIMIT):
         return (OUTPUT if before_says(before, OUTPUT) else PROMPT), False
     if sign == PLUS:
         return (OUTPUT, False) if not any(x.concept == PROMPT for x in after[:3]) else (PROMPT, False)
+    if (added := _added(before)) in (PROMPT, OUTPUT):
+        return added, False
 
     part = part_of(after)
     if is_told(after, found[following] if following < len(found) else None):
@@ -292,7 +307,7 @@ def _role(
     if part == LIMIT:
         return LIMIT, True
     if part == WINDOW:
-        return (LIMIT, True) if role != GIVEN else (GIVEN, False)
+        return (LIMIT, True) if role != GIVEN or _is_a_models(before) else (GIVEN, False)
     if not counted and part != OUTPUT and role in (NONE, PROMPT) and value_is_odd(found[i].value):
         return "-", False
     if part in (PROMPT, OUTPUT) and role != TOTAL:
@@ -302,13 +317,53 @@ def _role(
 
 def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Sequence[Lexeme]) -> bool:
     """Whether a length is what passes the limit that follows: `sequence length N is larger than … M`."""
-    if any(x.concept in (LIMIT, OVER, WITHIN) for x in before):
+    if any(x.concept in (LIMIT, OVER, WITHIN) or x.word in ("budget", "allowance") for x in before):
         return False
     if any(x.word == ":" or x.concept == END for x in between):
         return False
     if any(x.word == "exceeded" and y.concept == BY for x, y in pairwise(between)):
         return False
     return any((x.concept == OVER and "than" in x.word) or x.word.startswith("exceed") for x in after)
+
+
+def _added(words: Sequence[Lexeme]) -> str | None:
+    """What a number behind a plus sign is by the words since: `+ max new tokens (N)`; None where there is no
+    plus, or a comparison since."""
+    part = None
+    if not any(lexeme.concept == PLUS for lexeme in words):
+        return None
+    for lexeme in words:
+        if lexeme.concept == PLUS:
+            part = NONE
+        elif lexeme.concept in (OVER, WITHIN, END):
+            part = None
+        elif part is not None and lexeme.concept in (PROMPT, OUTPUT):
+            part = lexeme.concept
+        elif part == NONE and lexeme.word in ("draft", "reserve", "reserved"):
+            part = OUTPUT
+    return part
+
+
+def _is_counted_off(found: Sequence[Lexeme], i: int) -> bool:
+    """Whether a small number is one of an attempt's: `attempt 3/3`."""
+    if found[i].value >= SMALLEST:
+        return False
+    beside = [found[j].value for j in (i - 2, i + 2) if 0 <= j < len(found) and found[j].concept == NUMBER]
+    signs = [found[j].word for j in (i - 1, i + 1) if 0 <= j < len(found)]
+    return bool(AMONG.intersection(signs)) and any(value < SMALLEST for value in beside)
+
+
+def _is_what_passed(before: Sequence[Lexeme]) -> bool:
+    """Whether the limit before was said to be passed, by this number: `limit of N exceeded (M)`."""
+    return any(x.concept == OVER and x.word in ("exceeded", "reached") for x in before) and not any(
+        x.concept in (LIMIT, WINDOW, WITHIN, BY, END) or "than" in x.word for x in before
+    )
+
+
+def _is_a_models(before: Sequence[Lexeme]) -> bool:
+    """Whether a model is named behind what was sent: `was submitted to a model with a N-token window`."""
+    told = [x.concept for x in before if x.concept in (MODEL, GIVEN)]
+    return bool(told) and told[-1] == MODEL
 
 
 def _is_beyond(found: Sequence[Lexeme], at: int) -> bool:

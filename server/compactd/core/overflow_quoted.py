@@ -12,6 +12,7 @@ from itertools import islice, pairwise
 from typing import Literal
 
 from compactd.core.overflow_bare import PATHS, bare
+from compactd.core.overflow_foreign import WORDS_OF
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_telling import (
     FAMILIAR,
@@ -28,11 +29,13 @@ from compactd.core.overflow_vocabulary import WORDS
 NAMES = r"https?://\S+|\b\w*[_/\d]\w*\b|\b\w{0,60}(?:Error|Exception)\b"
 """Addresses, identifiers and classes: no words of a sentence."""
 STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
+SIGNS = 160
+"""Quotation marks of one text; each is looked from for its other."""
 QUOTE_SIGNS = frozenset("\"'“‘`«")
 PARSED = (
-    r"(?i)pars(?:e|ing)\b|json\b|schema\b|unterminated|deserializ|decod(?:e|ing)\b"
+    r"(?i)pars(?:e|ing)\b|json\b|schema\b|unterminated|deserializ|\bdecod(?:e|ing)\b(?! failed)"
     r"|tool[ _](?:call|use|result|output)|arguments\b|template\b|\bnear\b|\bregex|\bsyntax|\byaml\b|\bxml\b"
-    r"|\bfunction\b"
+    r"|\bfunction[ _](?:call|arg|name)"
 )
 """Words of a request that could not be read, before what it held."""
 CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
@@ -201,7 +204,7 @@ def unspoken(message: str) -> str | None:
         return _before_echo(message)
     spans = [
         found.span()
-        for found in islice(re.finditer(SPOKEN, message), 12)
+        for found in _spoken(message, 12)
         if found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None
     ]
     if not spans:
@@ -214,6 +217,13 @@ def unspoken(message: str) -> str | None:
     outside = " ".join(pieces)
     own = [word for word in WORD.findall(outside.lower()) if word not in WRAPPING]
     return outside if len(own) > 1 else None
+
+
+def _spoken(text: str, most: int) -> list[re.Match[str]]:
+    """What stands between quotation marks, at most `most` times; nothing where everything is one."""
+    if sum(text.count(sign) for sign in QUOTE_SIGNS) > SIGNS:
+        return []
+    return list(islice(re.finditer(SPOKEN, text), most))
 
 
 def _before_echo(message: str) -> str | None:
@@ -256,7 +266,11 @@ def _strange(prose: str, words: list[str]) -> int:
     if not prose.isascii():
         return 0
     plain = WORD.findall(re.sub(NAMES, " ", prose).lower()) if re.search(NAMES, prose) else words
-    strange = [word for word in plain if len(word) > 1 and word not in FAMILIAR and word not in WORDS]
+    strange = [
+        word
+        for word in plain
+        if len(word) > 1 and word not in FAMILIAR and word not in WORDS and word not in WORDS_OF
+    ]
     if len(strange) >= 4 and len(strange) * 4 >= len(plain):
         return 2
     return 1 if len(strange) >= 2 and len(strange) * 6 >= len(plain) else 0
@@ -297,7 +311,7 @@ def _telling(prose: str, *, is_wrapper: bool) -> int:
     if not is_wrapper or words:
         points += _strange(prose, words)
     if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:
-        for spoken in islice(re.finditer(SPOKEN, prose), 6):
+        for spoken in _spoken(prose, 6):
             before = len(WORD.findall(prose[: spoken.start()].lower()))
             behind = len(WORD.findall(prose[spoken.end() :].lower()))
             said = spoken.group(1)

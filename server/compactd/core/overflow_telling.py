@@ -15,7 +15,7 @@ TELLING = listed(
     " classifies classify classified classifier detects detection detector detect"
     " patterns whenever whether summarization summarizer autocompact refactor refactored implements"
     " implemented implementation implementing article blog tutorial guide happens means indicates"
-    " remaining substring substrings keyword keywords mentions mentioned mentioning says wording"
+    " substring substrings keyword keywords mentions mentioned mentioning says wording"
     " wordings grep fixture fixtures mock mocked mocks stub commit commits merged reproduces reproduce"
     " reproduced bug bugs users developers heuristic heuristics recovers recovered approximate truncates"
     " explains described describes quoted quote quotes blogpost faq triggers triggered testing tests"
@@ -88,6 +88,9 @@ FAMILIAR = listed(
     " sure switch system than that the them then there these this those through times to too try trying"
     " turn turns type unable up upgrade url usage use using value via visit was we were what when which"
     " while will with without would you your"
+    " il la di del le lo gli della de du un une des el los las que para do da dos na os uma der die das den"
+    " dem ein eine ist sind von und im ce cette est es son votre su sua seu este esta het een van voor"
+    " pour por per por il que dans par ma et al con se ha ho si mi el"
 )
 """Words of refusals that are no concepts: articles, verbs of serving, names of fields."""
 OPENINGS = listed(

@@ -68,6 +68,8 @@ ARTICLE = listed(
 TOOLED = listed("toolresult toolcallid tooluseid exitcode returncode iserror stdout filepath")
 """Keys of a tool's result."""
 
+ANSWER = r"""\{\s*\\?["']?error\\?["']?\s*[:=]"""
+"""How a provider's own body begins; a request has no such field."""
 ASKING = ("request", "request body", "payload", "arguments", "tool output", "tool result", "with input")
 """Prose before a bracket that opens an echo: what was sent."""
 
@@ -85,7 +87,22 @@ CUT = re.compile(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'
 """A notation whose beginning was lost: its first value, then another key."""
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 EVENT = r"(?m)^[ \t]*(?:event|id|retry):[^\n]*\n?|^[ \t]*data:[ \t]?"
-TAG = r"<(?:script|style)\b[^<]*</(?:script|style)>|</?[a-zA-Z][^<>]{0,300}>|<!(?:--|DOCTYPE)[^<>]{0,300}>"
+COLOURS = r"(?:\x1b|\\x1b|\\u001b)\[[0-9;]{0,12}m"
+DOMAIN = r"Error Domain=\S{1,80} Code=-?\d{1,9} \"((?:[^\"\\]|\\.){4,900})\"(?: UserInfo=\{[^{}]{0,900}\}?)?"
+"""How Apple's frameworks print an error."""
+RAISED_WITH = r"(['\"]),\s?[45]\d\d\)"
+"""The end of an exception's arguments: a message and its status."""
+CALLED = (
+    r"(?<!raise )(?<!throw )(?<!new )\b(\w{1,60}(?:Error|Exception))"
+    r"""\((["'])((?:(?!\2\s?[,)]).){8,900})\2\)"""
+)
+"""An exception's printed form with nothing but its message."""
+LONE = re.compile(r"\[\s{0,4}(['\"])((?:(?!\1\s?[,\]]).){8,2000})\1\s{0,4}\]", re.DOTALL)
+"""A list of one message."""
+TAG = (
+    r"<\?[^<>]{0,100}\?>|<(?:script|style)\b[^<]*</(?:script|style)>|</?[a-zA-Z][^<>]{0,300}>"
+    r"|<!(?:--|DOCTYPE)[^<>]{0,300}>"
+)
 LETTERS = re.compile(r"[^a-z]+")
 PLAIN = {"n": "\n", "t": " ", "r": " ", "b": " ", "f": " "}
 
@@ -128,6 +145,16 @@ def unwrap(text: str) -> Unwrapped:
 
 def plain(text: str) -> str:
     """`text` without the signs of streams, tags and calls."""
+    if "\x1b" in text or "\\x1b[" in text or "\\u001b[" in text:
+        text = re.sub(COLOURS, "", text)
+    if "{“" in text:
+        text = text.replace("“", '"').replace("”", '"')
+    if "Domain=" in text:
+        text = re.sub(DOMAIN, r"Error: \1", text)
+    if "')" in text or '")' in text or "0)" in text or "2)" in text:
+        text = re.sub(RAISED_WITH, r"\1)", text)
+    if 'Error("' in text or 'Exception("' in text or "Error('" in text:
+        text = re.sub(CALLED, r"\1: \3", text)
     if "data:" in text:
         text = re.sub(EVENT, "", text)
     if '(message=\\"' in text:
@@ -163,6 +190,8 @@ class Scan:
     def read(self, text: str, depth: int) -> str:
         """Collects `text`'s fields; returns what stands outside of its notations."""
         left = text.strip()
+        if left[:1] == "[" and (lone := LONE.fullmatch(left)) is not None:
+            left = text = lone.group(2)
         if (
             depth < NESTING
             and len(left) > 3
@@ -253,7 +282,14 @@ class Scan:
             and len(value) > 8
             and (OPENING.search(value) or value.startswith("data:"))
         )
-        wraps = holds and key in WRAPPED_ECHO and value.lstrip().startswith('{"error"')
+        wraps = (
+            holds
+            and key in WRAPPED_ECHO
+            and (
+                value.lstrip().startswith('{"error"')
+                or (answers(value) and bool(self.keys.intersection(STATUS)))
+            )
+        )
         if key in ECHO and not wraps:
             return
         if holds:
@@ -297,7 +333,14 @@ class Scan:
 def asks(text: str, at: int) -> bool:
     """Whether the words before an opening bracket say that the request follows."""
     before = text[max(0, at - 40) : at].rstrip(" \n:=-").lower()
-    return before.endswith(ASKING) and not before.endswith("bad request")
+    if not before.endswith(ASKING) or before.endswith("bad request"):
+        return False
+    return re.match(ANSWER, text[at : at + 40]) is None
+
+
+def answers(value: str) -> bool:
+    """Whether a value begins as an error's body does."""
+    return re.match(r"""\s{0,9}\{\s{0,9}"(?:error|message|detail|code)"\s?:""", value) is not None
 
 
 def says(value: str) -> bool:

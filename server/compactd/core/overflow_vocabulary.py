@@ -1,7 +1,7 @@
 """The vocabulary of refusals: each word as one of a few concepts, in several languages.
 
 `prompt`, `input`, `messages` are one concept; `exceeds`, `longer than`, `beyond` another. Two words that mean
-something else together stand in `PAIRED`. Languages without spaces are translated word by word (`FOREIGN`).
+something else together stand in `PAIRED`. Other languages are translated word by word (`overflow_foreign`).
 """
 
 from __future__ import annotations
@@ -78,50 +78,48 @@ NONE = ""
 _WORDS = {
     PROMPT: """
         prompt prompts input inputs messages conversation conversations history transcript dialogue chat
-        instructions eingabe entrada entrée invite prompttokens inputtokens nprompttokens prompttokencount
+        instructions chats prompttokens inputtokens nprompttokens prompttokencount
         inputtokencount inputlength promptlength numtokens numprompttokens inputtokenlen numinputtokens
         tokensinput ptokens
     """,
     REQUEST: """
         request requests body payload content contents text message data query entity string document
-        question sequence packet solicitud requête anfrage upload thread session
+        question sequence packet upload thread session
     """,
     WINDOW: """
         context ctx nctx numctx window contextlength contextwindow contextsize maxmodellen maxseqlen
         maxpositionembeddings maxsequencelength maxcontextlength maxcontext maxinputtokens maxinputlength
         maxinputlen maxtotaltokens maxprompttokens maxpromptlength maxcontexttokens modelmaxlength
         nctxtrain contextlimit contextwindowsize maxcontextwindow maxcontextsize seqlen maxseqlength
-        maxnumtokens inputtokenlimit contexto contexte kontext contesto kontextlänge kontextfenster
+        maxnumtokens inputtokenlimit availablecontext maxctx ctxsize ctxlen maxctxlen nctxslot
 
     """,
     SIZE: """
-        length lengths size count counts number amount quantity sizes len longitud lunghezza lunghezze
-        comprimento longueur länge tamaño
-        taille
+        length lengths size count counts number amount quantity sizes len
     """,
     LIMIT: """
         limit limits limited maximum max maximal cap capacity allowed allowable permitted supported
-        supports ceiling threshold bound bounds maximums limite límite máximo máxima massimo massima
-        maximale hard configured
+        supports ceiling threshold bound bounds maximums hard configured ceilings
         available range between acceptable capped limitation
     """,
     OUTPUT: """
         output outputs completion completions generation generated reply answer
         maxtokens maxoutputtokens maxcompletiontokens maxnewtokens numpredict npredict maxtokenstosample
-        maxgentokens outputtokens completiontokens maxoutput salida sortie ausgabe prediction predictions
+        maxgentokens outputtokens completiontokens maxoutput prediction predictions
         maxlengthtokens maxoutputlength mingentokens maxgenlen
     """,
     TOKENS: """
-        token tokens tok toks jetons tokenlänge tokencount tokenized tokenization
+        token tokens tok toks tokencount tokenized tokenization
     """,
     LONG: """
-        long lengthy large big huge oversized overlong oversize largo larga grande grandes zu
+        long lengthy large big huge oversized overlong oversize
     """,
     OVER: """
         exceed exceeds exceeded exceeding exceedes overflow overflowed overflows overrun over above beyond
-        surpass surpasses surpassed surpassing outgrown overshoots longer larger greater bigger outside
-        overflowing supera superado excede excedido dépasse dépassé überschreitet überschritten übersteigt
-        supérieure exceeder oltre ultrapassa outstrips higher exhausted full reached hit
+        surpass surpasses surpassed surpassing outgrown outgrew outgrows overruns overran overshoots longer
+        larger greater bigger outside
+        overflowing exceeder outstrips fills filled higher exhausted full reached hit reaches overrunning
+        insufficient
     """,
     WITHIN: """
         within under below less fewer fit fits smaller shorter lower
@@ -134,17 +132,17 @@ _WORDS = {
     """,
     SHORTEN: """
         reduce shorten truncate trim decrease shrink compact compress summarize summarise split trimming
-        reducing shortening chunk prune condense clear reduzca réduisez kürzen lowering
+        reducing shortening chunk prune condense clear lowering cut reset
     """,
     MODEL: """
-        model models model's endpoint endpoint's deployment engine llm modelo modèle modell server's
+        model models model's endpoint endpoint's deployment engine llm server's
     """,
     TOTAL: """
-        totals total sum combined overall altogether together insgesamt gesamt
+        totals total sum combined overall altogether together
     """,
     BYTES: """
         byte bytes kb mb gb kib mib gib kilobytes megabytes characters character chars char letters
-        charaters caracteres zeichen caractères
+        charaters
     """,
     MEDIA: """
         image images picture pictures pdf pdfs page pages video videos audio pixel pixels px dimension
@@ -158,13 +156,14 @@ _WORDS = {
     PACE: """
         tpm rpm tpd rpd rps qps rate ratelimit throttled throttling throttle throttl concurrency
         concurrent ratelimited pace toomanyrequests perminute perday throttlingexception hourly slowdown
-        burst retryafter ratelimitexceeded day daily itpm otpm ratelimits
+        burst everyhour retryafter ratelimitexceeded day daily itpm otpm ratelimits today tomorrow
+        requestlimit
     """,
     MONEY: """
         credit credits balance billing bill afford payment funds prepaid recharge topup unpaid invoice
         invoices spend spending
-        budget budgets insufficientquota arrears overdue paid purchase money dollars usd wallet saldo
-        guthaben
+        budget budgets insufficientquota arrears overdue paid purchase money dollars usd wallet
+        bankrupt
     """,
     PLAN: """
         quota quotas subscription plan plans tier weekly monthly month week allowance upgrade usagelimit
@@ -173,18 +172,19 @@ _WORDS = {
     AUTH: """
         unauthorized unauthenticated authentication authorization apikey permission permissions forbidden
         credentials credential denied accessdenied unauthorised authenticate oauth login signin signature
-        entitlement entitled auth
+        entitlement entitled auth country territory
     """,
     FILTER: """
         filtered flagged moderation harmful unsafe violence recitation safety inappropriate prohibited
         contentfilter contentpolicy blocked violates violation violating violated guardrail guardrails
-        sensitive nsfw illegal malicious cyber
+        sensitive nsfw malicious cyber
     """,
     SERVER: """
         unavailable overloaded internal timeout timed timeouts deadline connection socket econnreset
         econnrefused enotfound
         etimedout gateway buffer crashed restarting maintenance memory oom cuda cache kv reset
-        refused eof hung network dns disconnected aborted vram gpu outage unreachable
+        refused eof hung network dns disconnected aborted vram gpu outage unreachable premature certificate
+        tls ssl
     """,
     BUSY: """
         overload overloading busy saturated congested
@@ -193,20 +193,20 @@ _WORDS = {
         embedding embeddings embed reranker rerank reranking embedder embeddinginput
     """,
     INVALID: """
-        invalid unsupported unknown malformed unrecognized schema missing unexpectedly unexpected
+        invalid unsupported unknown malformed unrecognized schema missing unexpected
         deprecated retired decommissioned nonexistent exist parse parsing validation incompatible
         illegalargument badrequest alternate mismatch conflicting duplicate roles role tooluse toolresult
-        temperature grammar template
+        temperature grammar template illegal invalid_value discontinued delisted
     """,
     FIELD: """
         identifier name names title id ids description user username label key tag stop metadata url
-        filename toolname suffix safetyidentifier promptcachekey
+        filename toolname cachecontrol suffix safetyidentifier promptcachekey
     """,
     NOT: """
-        not cannot can't cant doesn't won't don't unable no never nicht couldn't
+        not cannot can't cant doesn't won't don't unable no never couldn't isn't
     """,
     BY: """
-        by um
+        by
     """,
     PLUS: """
         plus
@@ -219,7 +219,8 @@ _PAIRED = {
     WINDOW: """
         context length, context window, context size, context limit, context tokens, sequence length,
         context budget, context capacity, session max, model length, context space, input limit, prompt limit,
-        attention window, session length, context slot, kv slots
+        attention window, session length, context slot, kv slots, memory window,
+        model window, model's window, context allowance, token window
     """,
     OUTPUT: """
         max output, maximum output, response length, output tokens, completion tokens, new tokens,
@@ -241,45 +242,61 @@ _PAIRED = {
     OVER: """
         more than, greater than, bigger than, longer than, larger than, out of, requires more,
         needs more, used up, in excess,
-        higher than, ran out, run out
+        higher than, ran out, run out, goes past, go past, went past, gone over, goes over, going over,
+        go over,
+        goes beyond, no room, no space, not enough, little room, runs out, running out, past the
     """,
     WITHIN: """
         less than, at most, up to, no more, no longer, no greater, fewer than, not exceed, smaller than,
         shorter than, lower than, at maximum, cannot exceed, must be, should be, not be, not larger,
         not more, no larger, not longer, no fewer, never exceed, can't exceed, only supports,
-        only support, only accepts, only handle, only handles, only takes, only holds, only fits, up-to -
+        only support, can only, only accepts, only handle, only handles, only takes, only holds, only fits,
+        up-to -
     """,
     MEDIA: """
         image url, file size
     """,
     COUNTED: """
-        too many tools
+        too many tools, number documents
     """,
     PACE: """
         per second, per minute, per hour, per day, per min, rate limit, rate limits, rate limiting,
         many requests, slow down, rate exceeded, request rate, rate-limit -, per-minute -, per sec,
         too many requests, please wait, then wait, tokens min, tokens minute, requests min,
-        too many concurrent
+        too many concurrent, too quickly, too fast, too frequently, too frequent, too often,
+        parallel requests, every hour, every minute, every day, each minute, try tomorrow, this minute,
+        last minute, last hour,
+        request limit, requests limit, requests exceeded
     """,
     PLAN: """
         usage limit, usage limits, extra usage, 5-hour -, hour limit, hour window, usage quota,
         spending limit, spend limit, inference limit, inference limits, message limit, messages limit,
-        free tier, free plan
+        free tier, free plan, free requests, key limit, billing period, usage cap, free trial, trial quota,
+        daily quota, spending cap,
+        session limit, weekly limit, your limit, premium requests, premium request, codex messages,
+        usage allowance
     """,
     AUTH: """
         api key, api-key -, access token, auth token, bearer token, invalid token, token expired,
         expired token, token invalid, security token, refresh token, id token, session token,
-        access denied, not authorized, no access, token is, not allowed to
+        access denied, not authorized, no access, token is, not allowed to, access token, incorrect token,
+        api token, api tokens, access tokens, auth tokens, refresh tokens
     """,
     FILTER: """
         content policy, content filter, content filtering, content management, safety system,
         usage policy, usage policies, content moderation, content exists, data inspection,
         responsible ai, policy violation, content risk, exists risk, safety filters, safety settings,
-        content violates, prohibited content
+        content violates, prohibited content, illegal content, harmful content
     """,
     SERVER: """
         context deadline, context canceled, context cancelled, token generation, internal error,
-        server error, unexpected error, bad gateway, closed connection, connection reset, cache memory,
+        server error, unexpected error, server had, unexpectedly stopped, still loading, currently loading,
+        being loaded, is loading, loading model,
+        not loaded, exit status, has terminated, sending request, are down, is down, went down,
+        worker died, empty response,
+        no response, failed connect, not connect, unable connect, died unexpectedly, has crashed,
+        runner exited, no healthy, bad gateway,
+        closed connection, connection reset, cache memory,
         kv cache, try later
     """,
     BUSY: """
@@ -293,7 +310,8 @@ _PAIRED = {
     INVALID: """
         not found, not exist, not supported, not valid, not allowed, tool call, tool calls, tool use,
         tool choice, tool_use -, field required, not support, unrecognized request, no such, does not,
-        is invalid, tool_call -, should match, must match, thought signature, thinking signature
+        is invalid, tool_call -, malformed input, malformed request, not available, no longer available,
+        should match, must match, thought signature, thinking signature
     """,
     TOOLED: """
         tool result, tool response, tool output, tool results, file content, mcp response, tool outputs,
@@ -311,7 +329,8 @@ _PAIRED = {
         chat completion, chat/completions -, text completion, text generation, responses api,
         input validation,
         data retention, hard to, upstream provider, bad request,
-        long time, total retry, total time, long running
+        long time, error page, error pages, error output, raised unexpected,
+        total retry, total time, long running
     """,
 }
 
@@ -329,37 +348,3 @@ PAIRED = _paired()
 """Two words that mean something else together than apart; ("too many", "requests") is folded twice.
 A second word of "" stands for a first that keeps its concept whatever follows."""
 FIRSTS = frozenset(first for first, _ in PAIRED)
-
-_FOREIGN = """
-    上下文窗口=context window, 上下文长度=context length, 上下文=context, 窗口=window, 提示词=prompt,
-    提示=prompt, 输入=input, 消息=messages, 对话=conversation, 会话=conversation, 历史=history,
-    请求体=body, 请求=request, 文本=text, 内容=text, 长度=length, 字数=characters, 总长度=total length,
-    总=total, 数量=number, 个数=number, 不能超过=cannot exceed, 不得超过=cannot exceed,
-    不超过=cannot exceed, 不能大于=cannot exceed, 小于等于=at most, 小于=less than,
-    不大于=cannot exceed, 超过了=exceeds, 超过=exceeds, 超出了=exceeds, 超出=exceeds, 超长=too long,
-    超限=exceeds limit, 大于=exceeds, 太长=too long, 过长=too long, 过大=too large, 太大=too large,
-    过多=too many, 高于=exceeds, 溢出=overflow, 达到=reached, 最大=maximum, 最长=maximum, 上限=limit,
-    限制=limit, 最多=at most, 允许=allowed, 支持=supports, 模型=model, 令牌=tokens, 词元=tokens,
-    输出=output, 生成=generated, 补全=completion, 字符=characters, 字节=bytes, 图片=image, 图像=image,
-    文件=file, 页=pages, 重试=retry, 再试=try again, 缩短=shorten, 减少=reduce, 精简=shorten, 删减=trim,
-    截断=truncate,
-    压缩=compress, 实际=actual, 当前=current, 收到=received, 为=is, 频率=rate limit, 并发=concurrency,
-    限流=rate limit, 速率=rate limit, 请求过于频繁=too many requests, 频繁=too many requests,
-    每分钟=per minute, 每天=per day, 限速=rate limit, 余额=balance, 欠费=arrears, 额度=quota,
-    配额=quota, 充值=recharge, 套餐=plan, 账户=account, 密钥=apikey, 鉴权=authentication,
-    认证=authentication, 权限=permission, 无权=forbidden, 敏感=sensitive, 违规=violation, 安全=safety,
-    不安全=unsafe, 审核=moderation, 参数=parameter, 无效=invalid, 非法=invalid, 不存在=not exist,
-    错误=error, 服务=service, 繁忙=busy, 过载=overloaded, 超时=timeout, 不可用=unavailable,
-    内部=internal, 稍后=later, トークン=tokens, コンテキスト=context, ウィンドウ=window,
-    プロンプト=prompt, 入力=input, 超えて=exceeds, 超過=exceeds, 長すぎ=too long, 上限を=limit,
-    制限=limit, モデル=model, 長さ=length, 出力=output, 文字=characters, リクエスト=request,
-    メッセージ=messages, 토큰=tokens, 컨텍스트=context, 프롬프트=prompt, 입력=input, 최대=maximum,
-    초과=exceeds, 길이=length, 모델=model, 출력=output, 제한=limit, 너무 깁니다=too long,
-    메시지=messages, превышает=exceeds, превышен=exceeded, превышена=exceeded, контекста=context,
-    контекст=context, токенов=tokens, длина=length, модели=model, лимит=limit, максимальную=maximum,
-    запрос=request
-"""
-FOREIGN: dict[str, str] = {}
-for _entry in _FOREIGN.split(","):
-    _word, _, _meaning = _entry.strip().partition("=")
-    FOREIGN[_word] = _meaning

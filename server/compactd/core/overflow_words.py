@@ -10,12 +10,12 @@ import re
 from functools import cache
 from typing import NamedTuple
 
+from compactd.core.overflow_foreign import LETTERS, WORDS_OF
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_vocabulary import (
     END,
     FIELD,
     FIRSTS,
-    FOREIGN,
     NONE,
     NUMBER,
     OUTPUT,
@@ -31,8 +31,8 @@ WIDE = str.maketrans("：，。；！？（）【】［］「」＞＜≥≤＝�
 TOKEN = re.compile(
     r"""https?://\S+
     |[A-Za-z\u00c0-\u024f_][\w']*(?:[-.@/\[]+[A-Za-z0-9_][\w]*\]?)*
-    |(?P<number>\d{1,3}(?:,\d{3}){1,4}(?!\d)|\d{1,3}(?:[ ]\d{3}){1,4}(?!\d)|\d{1,3}(?:\.\d{3}){2,4}(?!\d)
-        |\d+(?:_\d{3})*(?:\.\d+)*)
+    |(?P<number>\d{1,3}(?:,\d{3}){1,4}(?!\d)|\d{1,2}(?:,\d{2}){1,3},\d{3}(?!\d)|\d{1,3}(?:'\d{3}){1,4}(?![\d'])
+        |\d{1,3}(?:[ ]\d{3}){1,4}(?!\d)|\d{1,3}(?:\.\d{3}){2,4}(?!\d)|\d+(?:_\d{3})*(?:\.\d+)*)
     |=>|>=|<=|->|[<>=+\-.;!?:,()\[\]{}/\n%|]""",
     re.VERBOSE,
 )
@@ -65,12 +65,19 @@ GLUING = listed("is are was has have had of to than by at only limit limited max
 NUMBERED = r"_\w*\d{3,}\w*$"
 """Identifiers of one thing: `call_prompt_is_too_long_202128`."""
 SCALES = {"k": 1000, "m": 1_000_000}
+SPELLED = {**SCALES, "thousand": 1000, "million": 1_000_000}
+"""Words behind a number."""
+SMALL = 10_000
+"""A number that is this large already is scaled no more."""
+COUNTING = r"(?i)\s?-?(?:tok|jeton|токен|トークン|토큰)"
+"""What is never counted in fractions: `150.000 Token`."""
 
 
 LONGEST_NAME = 80
 """Characters of an identifier; a longer one is no name of anything."""
 SEAM = r"(?<=[\u3040-\u9fff\uac00-\ud7a3])(?=[A-Za-z0-9])|(?<=[A-Za-z0-9])(?=[\u3040-\u9fff\uac00-\ud7a3])"
 """Between scripts, where no blank stands."""
+CYRILLIC = "[\u0400-\u04ff]"
 
 
 class Lexeme(NamedTuple):
@@ -87,8 +94,8 @@ class Lexeme(NamedTuple):
 def lexemes(text: str) -> list[Lexeme]:
     """`text` as concepts, in order. Cost: O(characters)."""
     if not text.isascii():
-        text = re.sub(SEAM, " ", text)
-        text = foreign_words().sub(lambda found: f" {FOREIGN[found.group()]} ", text.translate(WIDE))
+        text = re.sub(SEAM, " ", text.lower() if re.search(CYRILLIC, text) is not None else text)
+        text = foreign_words().sub(lambda found: f" {LETTERS[found.group()]} ", text.translate(WIDE))
     elif "`" in text:
         text = text.replace("`", " ")
     found: list[Lexeme] = []
@@ -100,9 +107,14 @@ def lexemes(text: str) -> list[Lexeme]:
         elif first.isalpha() or first == "_":
             lower = word.lower()
             concept = WORDS.get(lower)
+            if concept is None and lower in WORDS_OF:
+                lower = WORDS_OF[lower]
+                concept = WORDS.get(lower, NONE)
             if concept is not None:
                 _push(found, concept, lower, at)
-            elif lower in SCALES and found and found[-1].concept == NUMBER:
+            elif lower in SPELLED and found and found[-1].concept == NUMBER and word != "m":
+                if found[-1].value < SMALL and text[at - 1] == " ":
+                    found[-1] = found[-1]._replace(value=found[-1].value * SPELLED[lower])
                 continue
             elif lower.isalpha() and (word == lower or word[1:].islower() or word.isupper()):
                 _push(found, NONE, lower, at)
@@ -129,8 +141,8 @@ def lexemes(text: str) -> list[Lexeme]:
 
 @cache
 def foreign_words() -> re.Pattern[str]:
-    """The words of `FOREIGN`, longest first. Compiled at the first text that has one."""
-    return re.compile("|".join(sorted(FOREIGN, key=len, reverse=True)))
+    """The words of `LETTERS`, longest first. Compiled at the first text that has one."""
+    return re.compile("|".join(sorted(LETTERS, key=len, reverse=True)))
 
 
 def _push(found: list[Lexeme], concept: str, word: str, at: int) -> None:
@@ -189,15 +201,19 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
 
 def _number(text: str, word: str, at: int, end: int) -> Lexeme:
     """A number that stands for itself; one that is part of a name has no concept."""
-    digits = word.replace(",", "").replace("_", "").replace(" ", "")
+    digits = word.replace(",", "").replace("_", "").replace(" ", "").replace("'", "")
     if digits.count(".") == 1:
         digits, _, fraction = digits.partition(".")
         scaled = _scale(text, end)
         if scaled > 1:
             return Lexeme(NUMBER, word, int(float(f"{digits[:12]}.{fraction[:6]}") * scaled), at)
-        if fraction.strip("0"):
+        if len(fraction) == 3 and (fraction == "000" or re.match(COUNTING, text[end : end + 12]) is not None):
+            digits += fraction
+        elif fraction.strip("0"):
             return Lexeme(NONE, word, 0, at)
     elif "." in digits:
+        if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", digits) is None:
+            return Lexeme(NONE, word, 0, at)
         digits = digits.replace(".", "")
     before, after = text[at - 1 : at] if at else "", text[end : end + 1]
     if len(digits) > 12 or (before and before in "-_@#$.") or after == "%":

@@ -7,7 +7,6 @@ can be handed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -15,19 +14,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 PIECE = 4096
-
-
-def filled(value: T, size: int) -> list[T]:
-    """A list of `size` times `value`. A call of its own, so that several in a row do not add up."""
-    return [value] * size
-
-
-def largest(values: Sequence[int]) -> int:
-    """The largest of `values`, 0 where there is none."""
-    most = 0
-    for start in range(0, len(values), PIECE):
-        most = max(most, max(values[start : start + PIECE]))
-    return most
 
 
 def release(values: list[T]) -> None:

@@ -15,6 +15,7 @@ from compactd.core.asked import Inputs as Inputs
 from compactd.core.asked import check_budgets
 from compactd.core.budget import FORCED, Keep, keep_of
 from compactd.core.case import Case, Shape
+from compactd.core.constraints import Constraint
 from compactd.core.cuts import kind_of, move, walk_back
 from compactd.core.entries import EntryId, Stub
 from compactd.core.fitting import fit, fit_target
@@ -74,6 +75,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """With a summary that uses all its budget."""
     messages_before: int
     floor: Floor
+    constraints: tuple[Constraint, ...] = ()
+    """The user's, that the summary holds word for word."""
+    superseded: tuple[Constraint, ...] = ()
+    """Those that a newer one disagrees with: no longer to be named as constraints."""
     note: str = ""
     """Where less was kept than was asked for, in words."""
 
@@ -205,12 +210,12 @@ def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
     count = len(items) - case.start
     if keep.tokens is not None:
         stop = walk_back(items, keep.tokens, case.start, inclusive=rules.stop_inclusive)
-        reason = f"nothing to compact: {_all(case.said)} within the {keep.tokens:,} tokens to keep"
+        reason = f"nothing to compact: {_all(case.messages)} within the {keep.tokens:,} tokens to keep"
     elif keep.messages is not None:
         if rules.too_short and not forced and len(items) <= keep.messages + 1:
             return None, TOO_SHORT
         stop = len(items) - keep.messages if keep.messages < count else None
-        reason = f"nothing to compact: {_all(case.said)} within the {_messages(keep.messages)} to keep"
+        reason = f"nothing to compact: {_all(case.messages)} within the {_messages(keep.messages)} to keep"
     else:
         stop = len(items)
         reason = "nothing to compact: there is nothing but the newest request"
@@ -248,6 +253,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     whole_record = target is not None and strategies[0] != "summarize"
     if is_summarised and budget >= case.least + PREFIX_LEAST and not whole_record:
         prefix = _prefix(inputs, case, shape)
+    constraints, dropped = case.constraints(shape, budget) if is_summarised else ((), 0)
     return Plan(
         trigger=inputs.request.trigger,
         strategies=strategies,
@@ -264,7 +270,9 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
         tokens_expected=case.fixed + shape.kept_tokens + budget,
         messages_before=len(items),
         floor=case.floor(),
-        note=_note(inputs, case, shape),
+        constraints=constraints,
+        superseded=case.said.superseded,
+        note=_note(inputs, case, shape, dropped),
     )
 
 
@@ -285,7 +293,7 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
     return tuple(item.entry_id for item in items[turn:cut])
 
 
-def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
+def _note(inputs: Inputs, case: Case, shape: Shape, dropped: int) -> str:
     parts: list[str] = []
     kept, asked = len(case.items) - shape.cut, inputs.request.keep_messages
     if asked is not None and kept < asked:
@@ -294,6 +302,8 @@ def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
         parts.append(f"kept {_messages(kept)}: more would not fit")
     if shape.unpinned:
         parts.append(f"{_messages(shape.unpinned)} pinned beyond what fits went into the summary")
+    if dropped:
+        parts.append(f"{dropped:,} of the user's constraints found no room in the summary")
     return "; ".join(parts)
 
 

@@ -8,7 +8,7 @@ how in `repairs`; the view itself stays as it is. Which result answers which cal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import Raw, Struct
@@ -24,7 +24,8 @@ from compactd.core.pairs import (
     pairs,
     pending_calls,
 )
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.tokens import Counter, block_tokens
+from compactd.messages import Block, Message, Role, ToolCall, ToolResult
 
 __all__ = [
     "INTERRUPTED",
@@ -81,23 +82,23 @@ class Projection(Struct, frozen=True, kw_only=True):
     """Estimate over `messages`: the items' tokens, without what was left out, with what was written."""
 
 
-def project(items: Sequence[Item], count: Callable[[str], int]) -> Projection:
+def project(items: Sequence[Item], counter: Counter) -> Projection:
     """What the next request must contain, of the view's `items`.
 
-    `count` gives the tokens of a text in the session's estimator. Order is kept, but for results that stand
-    elsewhere than after their call: those move there. In a user message that holds results beside other
-    content, the results count as standing first: a provider's shape puts them there. Cost: O(blocks), and
-    `count` only of what was written or left out.
+    `counter` is the session's, which counted the items. Order is kept, but for results that stand elsewhere
+    than after their call: those move there. In a user message that holds results beside other content, the
+    results count as standing first: a provider's shape puts them there. Cost: O(blocks), and `counter` only
+    of what was written or left out.
     """
-    return _Projecting(items, count).run()
+    return _Projecting(items, counter).run()
 
 
 class _Projecting:
     """One run of `project`: what is known of the items, and what was emitted so far."""
 
-    def __init__(self, items: Sequence[Item], count: Callable[[str], int]) -> None:
+    def __init__(self, items: Sequence[Item], counter: Counter) -> None:
         self._items = items
-        self._count = count
+        self._counter = counter
         self._matched = match(items)
         self._messages: list[Projected] = []
         self._repairs: list[Repair] = []
@@ -132,7 +133,7 @@ class _Projecting:
                 kind = self._matched.unpaired.get((index, at))
                 if kind is not None:
                     self._repair(kind, item.entry_id, block.call_id)
-                    left_out += self._tokens_of(block)
+                    left_out += block_tokens(block, self._counter)
                     continue
                 block = self._named((index, at), block)
             content.append(block)
@@ -140,7 +141,7 @@ class _Projecting:
         if stays:
             self._messages.append(_projected(item, tuple(content)))
         else:
-            left_out += sum(self._count(block.text) for block in content if isinstance(block, Text))
+            left_out += sum(block_tokens(block, self._counter) for block in content)
         if stays or moved:
             self._tokens += max(0, item.tokens - left_out)
         if calls:
@@ -154,7 +155,7 @@ class _Projecting:
             place = self._matched.result_of.get((index, at))
             if place is None:
                 self._repair("missing_result", item.entry_id, self._given_id((index, at)))
-                self._tokens += self._count(INTERRUPTED)
+                self._tokens += self._counter.count(INTERRUPTED)
                 self._messages.append(Projected(message=_interrupted(call)))
             elif place[0] > in_place_to:
                 moved = self._items[place[0]]
@@ -198,11 +199,6 @@ class _Projecting:
     def _given_id(self, place: Place) -> str:
         block = self._items[place[0]].message.content[place[1]]
         return block.call_id if isinstance(block, ToolCall) else ""
-
-    def _tokens_of(self, result: ToolResult) -> int:
-        if isinstance(result.content, str):
-            return self._count(result.content)
-        return sum(self._count(block.text) for block in result.content if isinstance(block, Text))
 
     def _repair(self, kind: str, entry_id: EntryId, call_id: str | None = None) -> None:
         self._repairs.append(Repair(kind=kind, entry_id=entry_id, call_id=call_id))

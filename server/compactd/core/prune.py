@@ -6,18 +6,20 @@ opencode.md, "Phase 2: Pruning"; where its pseudo-code and its source differ, it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from msgspec import Struct
 
+from compactd.core.atoms import ERROR
 from compactd.core.cuts import kind_of
 from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.fileops import PATH_ARGUMENTS, arguments_of
-from compactd.core.pairs import match
+from compactd.core.pairs import Matched, match
 from compactd.core.pins import is_pinned
 from compactd.core.rules import Settings
 from compactd.core.tokens import Counter, block_tokens
-from compactd.messages import ToolCall, ToolResult
+from compactd.messages import Text, ToolCall, ToolResult
 
 PROTECTED_TURNS = 2
 """The newest user turns whose tool output is never pruned."""
@@ -27,6 +29,12 @@ MARK = "[pruned: "
 
 TARGET_CHARS = 80
 """Of a call's argument, as a stub names it."""
+
+_RAISED = re.compile(r"\b[A-Z]\w*(?:Error|Fault|Panic)\b")
+"""`KeyError`, `TypeError`: beside what `ERROR` finds, which the quality of a record is measured by."""
+
+LOOKED_AT = 20_000
+ERROR_CHARS = 400
 
 TARGET_ARGUMENTS = ("command", "cmd", *PATH_ARGUMENTS, "pattern", "query", "url")
 """Arguments that tell what a call was about, the most telling first."""
@@ -55,9 +63,9 @@ def prune(
     Walks back from the newest message past the last `PROTECTED_TURNS` user turns, and from there past
     `prune_protect` tokens of output (strict: the output that passes it is pruned). Left alone: failed
     results, `protected_tools`, messages in `pinned` or pinned by their `meta`, output that a stub would not
-    shorten. Ends at a summary or at output that is pruned already. Done only if more than `prune_minimum`
-    tokens of output would go (strict). `settings.prune` is for the caller to ask. O(blocks), and `counter`
-    once a tool result.
+    shorten, and results that no request holds (orphans and duplicates). Ends at a summary or at output that
+    is pruned already. Done only if more than `prune_minimum` tokens of output would go (strict).
+    `settings.prune` is for the caller to ask. O(blocks), and `counter` once a tool result.
     """
     chosen: list[tuple[int, int]] = []
     turns = total = found = 0
@@ -81,14 +89,16 @@ def prune(
 
 
 def stubs_for(items: Sequence[Item], places: Iterable[tuple[int, int]], counter: Counter) -> Pruning:
-    """Stubs for the tool results at these places (message, block), but those that they would not shorten."""
-    calls = _calls(items)
+    """Stubs for the tool results at these places (message, block), but those that they would not shorten, and
+    those that no request holds: what the stubs save is what the request loses."""
+    matched = match(items)
+    calls = _calls(items, matched)
     texts: dict[int, list[tuple[int, str]]] = {}
     saved: dict[int, int] = {}
     for index, at in sorted(places):
         item = items[index]
         block = item.message.content[at]
-        if not isinstance(block, ToolResult) or is_pruned(item, block):
+        if not isinstance(block, ToolResult) or is_pruned(item, block) or (index, at) in matched.unpaired:
             continue
         tokens = block_tokens(block, counter)
         text = stub_text(block, calls.get((index, at)), tokens, item.entry_id)
@@ -136,11 +146,30 @@ def is_pruned(item: Item, result: ToolResult) -> bool:
 
 
 def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: EntryId) -> str:
-    """The line that stands for a result: its tool, what it was about, its size, how to see it."""
+    """The line that stands for a result: its tool, what it was about, its size, the first error in it, how to
+    see it."""
     name = call.name if call is not None else result.name or "tool"
     target = "" if call is None else target_of(call)
     about = f"{name} {target}" if target else name
-    return f"{MARK}{about} — {tokens:,} tokens; session/expand {entry_id} shows it]"
+    said = result.content if isinstance(result.content, str) else _said(result.content)
+    lines = said.count("\n") + 1
+    size = f"{tokens:,} tokens" if lines < 2 else f"{tokens:,} tokens, {lines:,} lines"
+    error = first_error(said)
+    size += f"; (tool) {error}" if error else ""
+    return f"{MARK}{about} — {size}; session/expand {entry_id} shows it]"
+
+
+def first_error(text: str) -> str:
+    """The first line that reports an error, of at most `TARGET_CHARS` characters; empty for none. Looked for
+    in the first and the last `LOOKED_AT` code points: where commands say how they came out."""
+    parts = (text,) if len(text) <= 2 * LOOKED_AT else (text[:LOOKED_AT], text[-LOOKED_AT:])
+    for part in parts:
+        for line in part.split("\n"):
+            seen = line[:ERROR_CHARS]
+            if ERROR.search(seen) is not None or _RAISED.search(seen) is not None:
+                bare = " ".join("".join(c if c.isprintable() else " " for c in line[:ERROR_CHARS]).split())
+                return shortened(bare, TARGET_CHARS)
+    return ""
 
 
 def target_of(call: ToolCall) -> str:
@@ -151,15 +180,36 @@ def target_of(call: ToolCall) -> str:
     if not texts:
         return ""
     line = texts[0].strip().splitlines()[0].strip()
-    return line if len(line) <= TARGET_CHARS else line[: TARGET_CHARS - 1] + "…"
+    return shortened(line, TARGET_CHARS)
+
+
+def shortened(line: str, chars: int) -> str:
+    """`line` in at most `chars` characters, a `…` where something is missing. It is cut at white space, and a
+    path before one of its folders: half a name would be another name."""
+    if len(line) <= chars:
+        return line
+    head = line[:chars]
+    space = max(head.rfind(" "), head.rfind("\t"))
+    if space > 0:
+        return head[:space].rstrip() + "…"
+    chunk = line.split(None, 1)[0]
+    slash = chunk.find("/", max(1, len(chunk) - chars + 1))
+    if 0 < slash < len(chunk) - 1:
+        return "…" + chunk[slash + 1 :]
+    return line[: chars - 1] + "…"
+
+
+def _said(blocks: Iterable[object]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
 
 
 def _results_backwards(
     items: Sequence[Item], protected: Collection[str]
 ) -> Iterable[tuple[int, int, ToolResult | None]]:
-    """Newest first: (message, block, result) of each result of an unprotected tool, and (message, 0, None)
-    at each user message. Ends at a summary."""
-    calls = _calls(items)
+    """Newest first: (message, block, result) of each result of an unprotected tool, but those that no request
+    holds, and (message, 0, None) at each user message. Ends at a summary."""
+    matched = match(items)
+    calls = _calls(items, matched)
     for index in range(len(items) - 1, -1, -1):
         message = items[index].message
         if is_summary(message):
@@ -168,16 +218,16 @@ def _results_backwards(
             yield index, 0, None
         for at in range(len(message.content) - 1, -1, -1):
             block = message.content[at]
-            if isinstance(block, ToolResult):
+            if isinstance(block, ToolResult) and (index, at) not in matched.unpaired:
                 call = calls.get((index, at))
                 if (call.name if call is not None else block.name) not in protected:
                     yield index, at, block
 
 
-def _calls(items: Sequence[Item]) -> dict[tuple[int, int], ToolCall]:
+def _calls(items: Sequence[Item], matched: Matched) -> dict[tuple[int, int], ToolCall]:
     """The call of each result, by the result's (message, block)."""
     found: dict[tuple[int, int], ToolCall] = {}
-    for (index, at), result in match(items).result_of.items():
+    for (index, at), result in matched.result_of.items():
         call = items[index].message.content[at]
         if isinstance(call, ToolCall):
             found[result] = call

@@ -9,6 +9,7 @@ of its messages beside them: summaries, stubs, file lists, titles, prompts that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -49,6 +50,12 @@ ARGUMENTS = Raw(b'{"redacted":"%s"}' % MARK.encode())
 
 ARGUMENTS_TEXT = Raw(msgspec.json.encode(bytes(ARGUMENTS).decode()))
 """The same as OpenAI's string."""
+
+
+UNCOUNTED = -1
+"""Tokens of a stub whose text was changed."""
+
+_Step = TypeVar("_Step", Compacted, Pruned)
 
 
 class Codec(Struct, frozen=True):
@@ -259,11 +266,13 @@ class _Cleaning(Struct, frozen=True):
                     result=self._result(entry.result),
                     stubs=self._stubs(entry.stubs),
                 )
-                is_same = summary_message(short) == summary_message(entry)
-                tokens = entry.summary_tokens if is_same else self.codec.count(summary_message(short))
-                after = replace(short, summary_tokens=tokens)
+                if short == entry:
+                    return entry
+                tokens = self.codec.count(summary_message(short))
+                after = replace(self._counted(short), summary_tokens=tokens)
             case Pruned():
-                after = replace(entry, stubs=self._stubs(entry.stubs))
+                cut = replace(entry, stubs=self._stubs(entry.stubs))
+                after = entry if cut == entry else self._counted(cut)
             case CompactionEnded():
                 after = replace(entry, reason=scrub.text(entry.reason))
             case SettingsSet(title=str() as title):
@@ -295,10 +304,20 @@ class _Cleaning(Struct, frozen=True):
         texts = tuple((at, MARK if is_gone else self.scrub.text(text)) for at, text in stub.texts)
         if texts == stub.texts and not is_gone:
             return stub
+        return Stub(stub.entry_id, texts, UNCOUNTED)
+
+    def _counted(self, entry: _Step) -> _Step:
+        """`entry` with its stubs counted anew, all by one estimator."""
+        stubs = tuple(
+            Stub(stub.entry_id, stub.texts, self.codec.count(self._shown(stub))) for stub in entry.stubs
+        )
+        return msgspec.structs.replace(entry, stubs=stubs, estimator=self.codec.estimator)
+
+    def _shown(self, stub: Stub) -> Message:
         message = self.codec.decode(self.raws[stub.entry_id])
+        is_gone = stub.entry_id in self.entry_ids
         whole = Item(entry_id=stub.entry_id, body=blanked(message) if is_gone else message, tokens=0)
-        shown = with_stub(whole, Stub(stub.entry_id, texts, 0))
-        return Stub(stub.entry_id, texts, self.codec.count(shown.message))
+        return with_stub(whole, stub).message
 
     def _queued(self, raw: Raw) -> Raw:
         """A prompt that waits, or waited and became the message that is redacted."""

@@ -7,20 +7,30 @@ Found by code, from what `FactCache` knows of each message; no model is asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
 from compactd.core.atoms import CONSTRAINT, atoms, commands, words_of_chunk
-from compactd.core.entries import Item
-from compactd.core.lexicon import ATOM, KINDS
+from compactd.core.clip import text_of_result
+from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
+from compactd.core.entries import Item, is_summary
+from compactd.core.record import TOOL_MARK
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.units import FactCache
-from compactd.messages import Retention
+from compactd.messages import Document, Retention, Text, ToolResult
 
 MAX_LOST = 50
+ATOMS = ("path", "id", "lit")
 SENTENCE_SHARE = 0.6
 """Of a sentence's words, so many must stand in one place of the new context: a model may say it otherwise."""
+
+
+TELLING = 2
+"""Telling words of a line that says something about what stands in it."""
+
+LINE_CHARS = 200
+"""A lost fact is named by the line it stood in, up to this length; else by itself."""
 
 
 class Fact(Struct, frozen=True):
@@ -33,8 +43,11 @@ class Fact(Struct, frozen=True):
     """Messages it stands in."""
 
 
-def facts(removed: Sequence[Item], *, cache: FactCache | None = None) -> tuple[Fact, ...]:
-    """The facts of `removed` that were used again, most used first, then as they first appear.
+def facts(
+    removed: Sequence[Item], *, cache: FactCache | None = None, demands: Constraints = NO_DEMANDS
+) -> tuple[Fact, ...]:
+    """The facts of `removed` that were used again, most used first, then as they first appear. Each of
+    `demands` is a limit by itself, and what is superseded is none.
 
     O(features of the messages), with what `cache` knows.
     """
@@ -50,7 +63,7 @@ def facts(removed: Sequence[Item], *, cache: FactCache | None = None) -> tuple[F
         said: dict[str, None] = {}
         shells.update(call.call_id for call in known.calls if call.role == SHELL)
         for part in known.parts:
-            shown = [feature for feature in part.features if feature % KINDS == ATOM]
+            shown = part.atoms
             for feature in shown:
                 if feature not in mine:
                     mine.add(feature)
@@ -59,7 +72,7 @@ def facts(removed: Sequence[Item], *, cache: FactCache | None = None) -> tuple[F
                 own.update(shown)
                 for unit in part.units:
                     if CONSTRAINT.search(unit.text):
-                        limits.setdefault(unit.text.strip(), 0)
+                        limits.update(dict.fromkeys(_limits_in(unit.text.strip(), demands), 0))
             elif part.role in (HEADER, COMMAND) and part.call_id in shells:
                 for unit in part.units:
                     text = unit.text.partition(" ")[2] if part.role == HEADER else unit.text
@@ -91,11 +104,21 @@ class FactSearch:
     """The facts of what was removed: looked up in what stays once, then in one summary or another."""
 
     def __init__(
-        self, removed: Sequence[Item], stays: Iterable[str], *, cache: FactCache | None = None
+        self,
+        removed: Sequence[Item],
+        stays: Iterable[str],
+        *,
+        cache: FactCache | None = None,
+        demands: Constraints = NO_DEMANDS,
     ) -> None:
         """O(features of `removed` + length of what stays)."""
-        self._wanted = facts(removed, cache=cache)
+        self._removed, self._demands = removed, demands
+        self._wanted = facts(removed, cache=cache, demands=demands)
         self._lost = _lost(self._wanted, "\n".join(stays))
+        self.programs = frozenset(
+            fact.text.split(" ", 1)[0] for fact in self._wanted if fact.kind == "command"
+        )
+        """What the commands that were run more than once begin with."""
 
     def with_summary(self, summary: str) -> Retention:
         """How many of the facts stand in what stays or in `summary`. O(facts + length of the summary)."""
@@ -106,6 +129,72 @@ class FactSearch:
         return Retention(
             score=kept / len(self._wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST])
         )
+
+    def supplement(self, summary: str, budget_tokens: int, count: Callable[[str], int]) -> str:
+        """Lines that name what stands neither in what stays nor in `summary`, to stand under Critical
+        Context; empty where none has room.
+
+        Most used first; each by the last line it stood in, with its entry, and with `(tool)` where a tool or
+        a program said that line. Ends without a line end. O(text of what was removed).
+        """
+        lost = _lost(self._lost, summary)
+        lines: list[str] = []
+        spent, written = 0, ""
+        stood = _last_lines(self._removed, [fact.text for fact in lost[:MAX_LOST] if fact.kind in ATOMS])
+        for fact in lost:
+            if fact.kind in ATOMS and fact.text in written:
+                continue
+            # The constraints stand in the summary by themselves.
+            line = without_them(stood.get(fact.text, ""), self._demands)
+            line = f"- {line if fact.text in line else ' '.join(fact.text.split())}"
+            cost = count(line + "\n")
+            if spent + cost <= budget_tokens:
+                lines.append(line)
+                spent += cost
+                written += line
+        return "\n".join(lines)
+
+
+def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
+    """What of a user's line sets a limit."""
+    yield from (one.text for one in demands.in_force if one.text in text)
+    rest = without_them(text, demands)
+    if rest == text or CONSTRAINT.search(rest):
+        yield rest
+
+
+def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str]:
+    """The last line that says something about each of these atoms, marked and with its entry."""
+    found: dict[str, str] = {}
+    for item in reversed(removed):
+        if len(found) == len(wanted):
+            break
+        for mark, text in _said(item):
+            for atom in wanted:
+                at = text.rfind(atom) if atom not in found else -1
+                if at < 0:
+                    continue
+                line = text[text.rfind("\n", 0, at) + 1 :][: 2 * LINE_CHARS].split("\n", 1)[0].strip()
+                told = len(line) <= LINE_CHARS and line.isprintable() and len(_words(line)) > TELLING
+                if told and not line.lstrip("-* ").startswith(("#", "<", "[")) and line.find(atom) >= 0:
+                    found[atom] = f"{mark}{line.removeprefix('- ')} [{item.entry_id}]"
+    return found
+
+
+def _said(item: Item) -> Iterator[tuple[str, str]]:
+    """(mark, text) of what a message says in words, an earlier summary's left out."""
+    message = item.message
+    if is_summary(message):
+        return
+    meta = message.meta
+    person = message.role in ("user", "assistant") and not (meta and (meta.synthetic or meta.kind))
+    for block in message.content:
+        if isinstance(block, Text):
+            yield ("" if person else TOOL_MARK), block.text
+        elif isinstance(block, Document) and block.text is not None:
+            yield TOOL_MARK, block.text
+        elif isinstance(block, ToolResult):
+            yield TOOL_MARK, text_of_result(block)
 
 
 def _lost(wanted: Sequence[Fact], text: str) -> Sequence[Fact]:
@@ -119,7 +208,7 @@ def _lost(wanted: Sequence[Fact], text: str) -> Sequence[Fact]:
 
 
 def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]) -> bool:
-    if fact.kind in ("path", "id", "lit"):
+    if fact.kind in ATOMS:
         return fact.text in have or (fact.kind == "path" and fact.text in folded)
     if " ".join(fact.text.split()) in folded:
         return True
@@ -143,19 +232,3 @@ def _words_by_line(text: str) -> dict[str, set[int]]:
         for word in _words(line):
             found.setdefault(word, set()).add(number)
     return found
-
-
-def supplement(lost: Sequence[str], budget_tokens: int, count: Callable[[str], int]) -> str:
-    """Lines that name what a summary lost, to stand under Critical Context; empty where none has room.
-
-    Most used first, one fact a bullet, whole or not at all. Ends without a line end.
-    """
-    lines: list[str] = []
-    spent = 0
-    for fact in lost:
-        line = "- " + " ".join(fact.split())
-        cost = count(line + "\n")
-        if spent + cost <= budget_tokens:
-            lines.append(line)
-            spent += cost
-    return "\n".join(lines)

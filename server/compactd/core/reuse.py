@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, WORD
-from compactd.core.pieces import filled, largest, release
 from compactd.core.roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.units import Part
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Indices = NDArray[np.int64]
+    Numbers = NDArray[np.uint32]
+    Weights = NDArray[np.float64]
 
 INPUTS: Final = (
     "one",
@@ -47,6 +54,9 @@ INPUTS: Final = (
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
     1 << n for n in range(8)
 )
+
+EXACT: Final = float(1 << 30)
+"""Weights are whole multiples of 1 by this: a sum of a thousand has 10 bits to spare."""
 
 NEVER_TOKENS = 200_000
 RECENT_TOKENS = 6_000
@@ -80,85 +90,99 @@ class Scene(Struct):
     current_turn: int
     """Index of the newest request; 0 where there is none."""
     request: int | None
-    size: int
-    """No feature's number reaches this."""
 
 
 class Statistics:
-    """Where and how often each feature stands in a conversation. O(features shown)."""
+    """Where and how often each feature stands in a conversation. O(n log n) for n features shown.
+
+    A *mention* is a feature in a unit; mentions and units are in the order of the conversation. The arrays
+    below that speak of features are in the order of `features`.
+    """
 
     def __init__(self, scene: Scene) -> None:
-        size = scene.size
+        import numpy as np
+
         self.scene = scene
-        self.last = filled(-1, size)
-        self.last_agent = filled(-1, size)
-        self.messages = filled(0, size)
-        self.results = filled(0, size)
-        self.units = filled(0, size)
-        self.flags = filled(0, size)
-        self.edit = filled(-1, size)
-        self.touch = filled(-1, size)
-        edits: dict[str, int] = {}
-        touches: dict[str, int] = {}
-        for told in scene.told:
-            for file in told.files:
-                touches[file] = told.message
-                if told.changes:
-                    edits[file] = told.message
-        for told in scene.told:
-            self._take(told, edits, touches)
+        told = scene.told
+        shown = [each.part.shown for each in told]
+        mentions = np.frombuffer(b"".join(shown), np.uint32)
+        amounts = np.fromiter((len(each) // 4 for each in shown), np.int64, len(told))
+        # The number of a mention makes every key another: any sort is a stable one.
+        keys = mentions.astype(np.uint64) << np.uint64(32)
+        keys |= np.arange(len(keys), dtype=np.uint64)
+        keys.sort()
+        ordered = (keys >> np.uint64(32)).astype(np.uint32)
+        self.order: Indices = (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+        """Mentions by feature, each feature's from the oldest on."""
+        begins = np.ones(len(ordered), np.bool_)
+        np.not_equal(ordered[1:], ordered[:-1], out=begins[1:])
+        first = np.flatnonzero(begins)
+        self.first: Indices = np.append(first, len(ordered))
+        """Of each feature the place in `order` where its mentions begin; behind the last one the end."""
+        self.features: Numbers = ordered[first]
+        """The numbers of all features that are shown, by rising number."""
+        self.feature: Indices = np.empty(len(ordered), np.int64)
+        """Of each mention: the place of its feature in `features`."""
+        self.feature[self.order] = np.cumsum(begins) - 1
+        # For each place in `order` the told part.
+        by = np.repeat(np.arange(len(told)), amounts)[self.order]
+        message = np.fromiter((each.message for each in told), np.int64, len(told))
+        agent = np.fromiter((each.role in AGENT_ROLES for each in told), np.bool_, len(told))
+        result = np.fromiter((each.role in RESULT_ROLES for each in told), np.bool_, len(told))
+        bits, edit, touch = (np.fromiter(values, np.int64, len(told)) for values in _told_values(scene))
+        messages = message[by]
+        self.last: Indices = messages[self.first[1:] - 1]
+        """Index of the newest message that shows it."""
+        self.last_agent: Indices = np.maximum.reduceat(np.where(agent, message, -1)[by], first)
+        """The same of the agent's, -1 for none."""
+        self.units: Indices = np.diff(self.first)
+        """Units that show it."""
+        apart = begins.copy()
+        apart[1:] |= messages[1:] != messages[:-1]
+        self.messages: Indices = np.add.reduceat(apart, first, dtype=np.int64)
+        """Messages that show it."""
+        apart = begins.copy()
+        apart[1:] |= by[1:] != by[:-1]
+        apart &= result[by]
+        self.results: Indices = np.add.reduceat(apart, first, dtype=np.int64)
+        """Results that show it."""
+        self.flags: Indices = np.bitwise_or.reduceat(bits[by], first)
+        self.edit: Indices = np.maximum.reduceat(edit[by], first)
+        """The newest edit of a file that shows it, as the index of its message, -1 for none."""
+        self.touch: Indices = np.maximum.reduceat(touch[by], first)
+        """The newest touch of a file that was read and shows it, in the same way."""
 
-    def release(self) -> None:
-        """Lets go of everything, piece by piece: it is not needed any more."""
-        for values in (
-            self.last,
-            self.last_agent,
-            self.messages,
-            self.results,
-            self.units,
-            self.flags,
-            self.edit,
-            self.touch,
-        ):
-            release(values)
+    def place(self, feature: int) -> int:
+        """Of a feature that is shown, the place in `features`."""
+        return int(self.features.searchsorted(feature))
 
-    def _take(self, told: Told, edits: dict[str, int], touches: dict[str, int]) -> None:
-        at, role = told.message, told.role
-        last, messages, units, flags = self.last, self.messages, self.units, self.flags
-        newest_edit = max((edits.get(f, -1) for f in told.files), default=-1)
-        newest_touch = max((touches.get(f, -1) for f in told.files), default=-1)
-        bits = _BITS.get(role, 0)
+
+def _told_values(scene: Scene) -> tuple[list[int], list[int], list[int]]:
+    """Of each told part: flags; newest edit, -1 for none, of its files; newest touch, if it was read."""
+    edits: dict[str, int] = {}
+    touches: dict[str, int] = {}
+    for told in scene.told:
+        for file in told.files:
+            touches[file] = told.message
+            if told.changes:
+                edits[file] = told.message
+    flags: list[int] = []
+    newest_edits: list[int] = []
+    newest_touches: list[int] = []
+    for told in scene.told:
+        newest_edit = max([edits.get(f, -1) for f in told.files], default=-1)
+        newest_touch = max([touches.get(f, -1) for f in told.files], default=-1)
+        bits = _BITS.get(told.role, 0)
         if newest_edit >= 0:
             bits |= IN_EDITED
-        if role != READ or newest_edit <= at:
+        if told.role != READ or newest_edit <= told.message:
             bits |= ELSEWHERE
-        if at == self.scene.request:
+        if told.message == scene.request:
             bits |= IN_REQUEST
-        features = told.part.features
-        for feature, shown in zip(features, told.part.times, strict=True):
-            if last[feature] != at:
-                last[feature] = at
-                messages[feature] += 1
-            units[feature] += shown
-            flags[feature] |= bits
-        if role in AGENT_ROLES:
-            last_agent = self.last_agent
-            for feature in features:
-                last_agent[feature] = at
-        elif role in RESULT_ROLES:
-            results = self.results
-            for feature in features:
-                results[feature] += 1
-        if newest_edit >= 0:
-            edit = self.edit
-            for feature in features:
-                if edit[feature] < newest_edit:
-                    edit[feature] = newest_edit
-        if role == READ and newest_touch >= 0:
-            touch = self.touch
-            for feature in features:
-                if touch[feature] < newest_touch:
-                    touch[feature] = newest_touch
+        flags.append(bits)
+        newest_edits.append(newest_edit)
+        newest_touches.append(newest_touch if told.role == READ else -1)
+    return flags, newest_edits, newest_touches
 
 
 _BITS = {HEADER: IN_HEADER, OLD: IN_OLD, COMMAND: IN_COMMAND, SEARCH: IN_SEARCH, READ: IN_READ}
@@ -177,13 +201,17 @@ class Chances:
             after += scene.tokens[i]
         self.ages = ages
         self.total = max(after, 1)
+        self._fresh = [freshness(age) for age in ages]
+        self._ever_fresh = [freshness(age, math.inf) for age in ages]
 
     def inputs(self, feature: int) -> tuple[float, ...]:
-        """The inputs of one feature, in the order of `INPUTS`: what the weights were learned on."""
+        """The inputs of one feature that is shown, in the order of `INPUTS`: what the weights were learned
+        on."""
         s, scene, total = self.statistics, self.statistics.scene, self.total
-        last = s.last[feature]
+        feature = s.place(feature)
+        last = int(s.last[feature])
         age = self.ages[last]
-        flags = s.flags[feature]
+        flags = int(s.flags[feature])
         read = bool(flags & IN_READ)
         agent = s.last_agent[feature]
         agent_age = self.ages[agent] if agent >= 0 else NEVER_TOKENS
@@ -214,27 +242,35 @@ class Chances:
             float(not flags & ELSEWHERE),
         )
 
-    def weights(self, worth: Sequence[float]) -> list[float]:
-        """`worth[kind]` × chance, for each feature that stands in the conversation; 0 for the others.
+    def weights(self, worth: Sequence[float]) -> Weights:
+        """`worth[kind]` × chance, for each of the statistics' features, in their order.
 
-        The same as `logistic(weights · inputs)`, from tables: O(features).
+        The same as `logistic(weights · inputs)`, from tables, and rounded so that sums of them are exact in
+        any order: the same on every machine. O(features).
         """
-        s = self.statistics
-        found = [0.0] * s.scene.size
-        for kind, beta in _BETA.items():
-            self._fill(found, kind, beta, worth[kind])
-        return found
+        import numpy as np
 
-    def _fill(self, found: list[float], kind: int, beta: Sequence[float], worth: float) -> None:
+        s = self.statistics
+        found = np.zeros(len(s.features), np.float64)
+        kinds = s.features % KINDS
+        for kind, beta in _BETA.items():
+            these = np.flatnonzero(kinds == kind)
+            found[these] = worth[kind] / (1 + np.exp(-self._sums(these, beta)))
+        return np.rint(found * EXACT) / EXACT
+
+    def _sums(self, these: Indices, beta: Sequence[float]) -> Weights:
+        """weights · inputs for the features at these places."""
+        import numpy as np
+
         s, scene, total, ages = self.statistics, self.statistics.scene, self.total, self.ages
         base = beta[0] + beta[17] * math.log(total / 50_000)
         by_last = [
             base
-            + beta[3] * freshness(age, math.inf)
+            + beta[3] * fresh
             + beta[12] * math.log(1 + turns)
             + beta[14] * (age / total) ** 2
             + beta[15] * (age < YOUNG_TOKENS)
-            for age, turns in zip(ages, scene.turns, strict=True)
+            for age, turns, fresh in zip(ages, scene.turns, self._ever_fresh, strict=True)
         ]
         by_last_read = [
             value + beta[18] * age / total + beta[19] * (i >= scene.current_turn)
@@ -242,34 +278,29 @@ class Chances:
         ]
         never = freshness(NEVER_TOKENS)
         # Index -1, "never", is the last place of each table.
-        by_agent = [beta[4] * freshness(age) + beta[13] * (age < RECENT_TOKENS) for age in ages]
+        by_agent = [
+            beta[4] * fresh + beta[13] * (age < RECENT_TOKENS)
+            for age, fresh in zip(ages, self._fresh, strict=True)
+        ]
         by_agent.append(beta[4] * never)
-        by_edit = [*(beta[9] * freshness(age) for age in ages), beta[9] * never]
-        by_touch = [*(beta[20] * freshness(age) for age in ages), beta[20] * never]
+        by_edit = [*(beta[9] * fresh for fresh in self._fresh), beta[9] * never]
+        by_touch = [*(beta[20] * fresh for fresh in self._fresh), beta[20] * never]
         by_flags = [_flag_sum(flags, beta) for flags in range(256)]
-        logs = [math.log(n) for n in range(1, 2 + max(largest(s.units), len(ages)))]
-        exp = math.exp
-        last, flags_of, units = s.last, s.flags, s.units
-        messages, results, agents, edits, touches = s.messages, s.results, s.last_agent, s.edit, s.touch
-        many, answers, spread = beta[2], beta[1], beta[10]
-        for feature in range(kind, scene.size, KINDS):
-            at = last[feature]
-            if at < 0:
-                continue
-            flags = flags_of[feature]
-            z = (
-                by_flags[flags]
-                + by_agent[agents[feature]]
-                + by_edit[edits[feature]]
-                + many * logs[messages[feature] - 1]
-                + answers * logs[results[feature]]
-                + spread * logs[units[feature]]
-            )
-            if flags & IN_READ:
-                z += by_last_read[at] + by_touch[touches[feature]]
-            else:
-                z += by_last[at]
-            found[feature] = worth / (1 + exp(-z))
+        units, flags, last = s.units[these], s.flags[these], s.last[these]
+        most = max(int(units.max(initial=0)), len(ages))
+        logs = np.array([math.log(n) for n in range(1, 2 + most)])
+
+        def of(table: Sequence[float], at: Indices) -> Weights:
+            values: Weights = np.array(table, np.float64)[at]
+            return values
+
+        z = of(by_flags, flags) + of(by_agent, s.last_agent[these]) + of(by_edit, s.edit[these])
+        z += beta[2] * logs[s.messages[these] - 1]
+        z += beta[1] * logs[s.results[these]]
+        z += beta[10] * logs[units]
+        read = (flags & IN_READ) != 0
+        z += np.where(read, of(by_last_read, last) + of(by_touch, s.touch[these]), of(by_last, last))
+        return z
 
 
 _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WEIGHTS}

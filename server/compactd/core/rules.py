@@ -181,6 +181,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Most that a summariser may take."""
     max_cost: float | None = None
     """Most that a session may spend on summaries, in US dollars."""
+    constraint_tokens: int | None = None
+    """Most of a summary for the user's constraints, word for word. None: `core/constraints.py`."""
+    retention_floor: float = 0.5
+    """A model's summary that keeps a smaller share of the facts is repaired, or given up."""
 
 
 def parts_per_million(ratio: float) -> int:

@@ -13,7 +13,15 @@ MARK = "[redacted]"
 WORD_CHARS = 6
 """Shorter words are left: they say little, and half of every text is made of them (code points)."""
 
+PIECE_CHARS = 32 * 1024
+PIECE_MOST = 256 * 1024
+"""Code points of a text that are looked at in one go: 1 to 5 ms."""
+
+FEW = 100
+"""Words up to which it is quicker to look for each in a text than to take the text apart."""
+
 _CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
+_GAP = re.compile(r"[\s\"'`<>(){}\[\],;|]")
 _EDGES = ".:!?=-*_/\\#&…"
 _WORD = re.compile(r"\w+")
 _PLAIN = re.compile(r"[^\W_]+")
@@ -64,25 +72,24 @@ def scrubber(
 ) -> Scrubber:
     """What takes `redacted` texts out of `copies`: words and lines that are in none of the `others`.
 
-    A word of a copy that is a part of a redacted text counts as its word: copies are cut. Cost: O(bytes);
-    without copies nothing is looked for.
+    A word of a copy that is a part of a redacted text counts as its word: copies are cut. Cost: O(bytes), in
+    pieces that hold the interpreter for milliseconds; without copies nothing is looked for.
     """
     copied = [text for text in copies if text and text != MARK]
     if not copied:
         return Scrubber()
-    whole = "\n".join(redacted)
-    words = {word for text in redacted for word in words_of(text)}
-    cut = {word for text in copied for word in words_of(text)}
-    lines = {said for text in copied for line in text.split("\n") if len(said := _said(line)) >= WORD_CHARS}
-    lines = {line for line in lines if line in whole}
+    whole, copy = "\n".join(redacted), "\n".join(copied)
+    words = _found({word for text in redacted for word in words_of(text)}, copy)
+    words |= _found({word for text in copied for word in words_of(text)}, whole)
+    said = (_said(line) for text in copied for line in text.split("\n"))
+    lines = _found({line for line in said if len(line) >= WORD_CHARS}, whole)
     for text in others:
-        if not (words or cut or lines):
+        if not (words or lines):
             break
-        there = set(words_of(text))
-        words -= there
-        cut -= there
         lines = {line for line in lines if line not in text}
-    words |= {word for word in cut if word in whole}
+        for piece in _pieces(text):
+            if len(words) > FEW or any(word in piece for word in words):
+                words -= set(_words_in(piece))
     return Scrubber(
         words=tuple(
             sorted((word for word in words if word not in MARK), key=lambda word: (-len(word), word))
@@ -94,8 +101,13 @@ def scrubber(
 
 def words_of(text: str) -> Iterator[str]:
     """The words of `text` with `WORD_CHARS` code points or more: what stands between blanks, quotes and
-    brackets, and its parts of letters, digits and underscores. O(text)."""
-    for found in _CHUNK.finditer(text):
+    brackets, and its parts of letters, digits and underscores. O(text), in pieces."""
+    for piece in _pieces(text):
+        yield from _words_in(piece)
+
+
+def _words_in(piece: str) -> Iterator[str]:
+    for found in _CHUNK.finditer(piece):
         chunk = found[0].strip(_EDGES)
         if len(chunk) < WORD_CHARS:
             continue
@@ -106,6 +118,34 @@ def words_of(text: str) -> Iterator[str]:
             for part in pattern.finditer(chunk):
                 if len(part[0]) >= WORD_CHARS:
                     yield part[0]
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """`text` in pieces that end between words; a run without an end is cut at `PIECE_MOST` code points."""
+    start, size = 0, len(text)
+    while size - start > PIECE_CHARS:
+        gap = _GAP.search(text, start + PIECE_CHARS, start + PIECE_MOST)
+        end = min(size, start + PIECE_MOST) if gap is None else gap.start()
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _found(wanted: set[str], text: str) -> set[str]:
+    """Those of `wanted`, each of at least `WORD_CHARS` code points, that are in `text`. O(text + wanted), and
+    a search for those whose beginning, middle and end are somewhere in it."""
+    parts = {part for word in wanted for part in _parts(word)}
+    there: set[str] = set()
+    last = len(text) - WORD_CHARS + 1
+    for start in range(0, last, PIECE_CHARS):
+        places = range(start, min(start + PIECE_CHARS, last))
+        there |= {part for at in places if (part := text[at : at + WORD_CHARS]) in parts}
+    return {word for word in wanted if there.issuperset(_parts(word)) and word in text}
+
+
+def _parts(word: str) -> tuple[str, str, str]:
+    middle = (len(word) - WORD_CHARS) // 2
+    return word[:WORD_CHARS], word[middle : middle + WORD_CHARS], word[-WORD_CHARS:]
 
 
 def _source(line: str) -> str | None:

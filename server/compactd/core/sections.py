@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from compactd.core.constraints import bullets, without_them
 from compactd.core.conversation import Conversation
 from compactd.core.record import (
     BLOCKED,
@@ -39,24 +40,24 @@ def sections(
 ) -> dict[str, list[str]]:
     """The lines of each section, in the order of the conversation. O(picks)."""
     found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
-    group_of = conversation.candidates.group
+    found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
     groups: dict[int, list[int]] = {}
     for i in sorted(picks):
-        groups.setdefault(group_of[i], []).append(i)
-    mended = _mended(conversation)
-    tried = _tried(conversation) if layout.apart else frozenset()
+        groups.setdefault(conversation.group(i), []).append(i)
+    mended = conversation.mended
+    tried = conversation.tried if layout.apart else frozenset()
     for group, members in groups.items():
-        first = conversation.places[members[0]]
+        first = conversation.place(members[0])
         entry = conversation.order[first.item][0].entry_id
         if first.role == USER:
             _asked(conversation, members, entry, found)
         elif first.role == HEADER:
             failed = group in conversation.failed
-            blocked = failed and first.unit.text not in mended
+            blocked = failed and first.text not in mended
             place = CONTEXT
             if layout.apart and not failed and group in conversation.changing:
                 place = CHANGES
-            elif first.unit.text in tried:
+            elif first.text in tried:
                 # With what failed stands what ended it.
                 place = FAILURES
             _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
@@ -65,35 +66,23 @@ def sections(
     return found
 
 
-def _mended(conversation: Conversation) -> set[str]:
-    """Calls that went well at last, by their headers."""
-    last: dict[str, int] = {}
-    c = conversation.candidates
-    for group, head in enumerate(c.header):
-        if head >= 0:
-            last[conversation.places[head].unit.text] = group
-    return {text for text, group in last.items() if group not in conversation.failed}
-
-
-def _tried(conversation: Conversation) -> frozenset[str]:
-    """Calls that failed at least once, by their headers."""
-    c = conversation.candidates
-    heads = (head for group, head in enumerate(c.header) if head >= 0 and group in conversation.failed)
-    return frozenset(conversation.places[head].unit.text for head in heads)
-
-
 def _asked(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
     """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours."""
     runs: list[tuple[str, list[str]]] = []
     for i in members:
-        place = conversation.places[i]
+        place = conversation.place(i)
         if place.role != USER:
             found[CONTEXT].append(_plain(TOOL_MARK + conversation.text(place), entry))
             continue
-        heading = CONSTRAINTS if place.unit.marked else GOAL
-        text = _BULLET.sub("", conversation.text(place).strip(), count=1)
+        said = conversation.text(place).strip()
+        text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
+        if not text:
+            continue
+        # What is left of a line whose limits stand above need not set one itself.
+        is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
+        heading = CONSTRAINTS if is_limit else GOAL
         if runs and runs[-1][0] == heading:
             runs[-1][1].append(text)
         else:
@@ -115,11 +104,11 @@ def _called(
     place: str,
 ) -> None:
     """A call alone is a step done; with lines of it or of its result it is context."""
-    head = conversation.text(conversation.places[members[0]])
+    head = conversation.text(conversation.place(members[0]))
     body: list[str] = []
     marked = False
     for i in members[1:]:
-        line = conversation.places[i]
+        line = conversation.place(i)
         text = conversation.text(line)
         if line.role == TODO:
             _planned(text, found)
@@ -156,9 +145,9 @@ def _said(
     body: list[str] = []
     decided: list[str] = []
     for i in members:
-        place = conversation.places[i]
+        place = conversation.place(i)
         text = conversation.text(place)
-        if place.role == ASSISTANT and place.unit.marked:
+        if place.role == ASSISTANT and place.marked:
             decided.append("- " + _BULLET.sub("", text.strip(), count=1))
         elif place.role in (ASSISTANT, SUMMARY):
             body.append(_escaped(text))

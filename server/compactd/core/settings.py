@@ -85,6 +85,13 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Most seconds that a summariser may take, above 0; then the next strategy takes over."""
     max_cost: float | None = None
     """Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked."""
+    constraint_tokens: int | None = None
+    """Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later
+    view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of
+    `target_tokens`, else a quarter of the summary's budget."""
+    retention_floor: float | None = None
+    """A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is
+    not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):
@@ -117,6 +124,7 @@ _AT_LEAST = {
     "prune_protect": 0,
     "tool_output_chars": 1,
     "summary_tokens": 1,
+    "constraint_tokens": 0,
 }
 _ONE_OF = {
     "profile": tuple(PROFILES),
@@ -148,6 +156,9 @@ def validate(given: GivenSettings, path: str = "$.compaction") -> GivenSettings:
         )
     if given.max_cost is not None and not 0 <= given.max_cost < float("inf"):
         raise InvalidParams("max_cost must be 0 or more", f"{path}.max_cost")
+    floor = given.retention_floor
+    if floor is not None and not 0 <= floor <= 1:
+        raise InvalidParams(f"retention_floor is {floor}; it must be 0 to 1", f"{path}.retention_floor")
     if given.model is not None and not given.model.strip():
         raise InvalidParams("model is empty", f"{path}.model")
     return given

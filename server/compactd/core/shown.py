@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
+from msgspec import Struct
 
 from compactd.core.entries import Compacted, EntryId, Item, Pruned, Stub, summary_message, with_stub
 from compactd.messages import Message
@@ -13,42 +14,53 @@ Count = Callable[[Message], int]
 """Tokens of a message, in the session's estimator."""
 
 
+class Recount(Struct, frozen=True):
+    """How to count again what another estimator than the session's counted."""
+
+    steps: frozenset[EntryId]
+    """The compactions and prunes whose counts in the journal are another's."""
+    count: Count
+
+
 def shown(
     steps: Sequence[Compacted | Pruned],
     path: Sequence[EntryId],
     originals: Mapping[EntryId, Item],
-    recount: Count | None,
+    recount: Recount | None,
 ) -> tuple[list[Item], int]:
     """The view's items, and the index among them where the verbatim tail begins: summary, pinned, tail.
 
     `steps`: those in force, oldest first; the last compaction decides. `path`: entries from the root to the
-    leaf. `recount` counts summaries and stubs, where the journal's counts are another estimator's. O(path).
+    leaf. `recount`: none shows the journal's counts. O(path).
     """
-    stubs: dict[EntryId, Stub] = {}
+    stubs: dict[EntryId, tuple[Stub, Count | None]] = {}
     last: Compacted | None = None
+    last_count: Count | None = None
     for step in steps:
-        stubs.update((stub.entry_id, stub) for stub in step.stubs)
+        count = recount.count if recount is not None and step.id in recount.steps else None
+        stubs.update((stub.entry_id, (stub, count)) for stub in step.stubs)
         if isinstance(step, Compacted):
-            last = step
+            last, last_count = step, count
     items: list[Item] = []
     start = 0
     if last is not None:
         message = summary_message(last)
-        tokens = last.summary_tokens if recount is None else recount(message)
+        tokens = last.summary_tokens if last_count is None else last_count(message)
         items.append(Item(entry_id=last.id, body=message, tokens=tokens, kind="summary"))
-        items.extend(_with_stub_of(originals[i], stubs, recount) for i in last.pinned)
+        items.extend(_with_stub_of(originals[i], stubs) for i in last.pinned)
         start = path.index(last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
-    items.extend(_with_stub_of(originals[i], stubs, recount) for i in path[start:] if i in originals)
+    items.extend(_with_stub_of(originals[i], stubs) for i in path[start:] if i in originals)
     return items, tail_from
 
 
-def _with_stub_of(item: Item, stubs: Mapping[EntryId, Stub], recount: Count | None) -> Item:
-    stub = stubs.get(item.entry_id)
-    if stub is None:
+def _with_stub_of(item: Item, stubs: Mapping[EntryId, tuple[Stub, Count | None]]) -> Item:
+    found = stubs.get(item.entry_id)
+    if found is None:
         return item
+    stub, count = found
     short = with_stub(item, stub)
-    return short if recount is None else msgspec.structs.replace(short, tokens=recount(short.message))
+    return short if count is None else msgspec.structs.replace(short, tokens=count(short.message))
 
 
 def behind(items: Sequence[Item], entry_id: EntryId | None) -> tuple[int | None, int]:

@@ -9,7 +9,7 @@ from compactd.core.clip import text_of_result
 from compactd.core.cuts import kind_of
 from compactd.core.entries import Item
 from compactd.core.pairs import match as pair
-from compactd.core.prune import target_of
+from compactd.core.prune import shortened, target_of
 from compactd.messages import Text, ToolCall, ToolResult
 
 HEADING = "## Turn Context (split turn)"
@@ -74,5 +74,5 @@ def _outcome(item: Item, at: int) -> str:
 
 
 def _one_line(text: str, chars: int) -> str:
-    line = " ".join(text.strip()[: chars * 4].split("\n", 1)[0].split())
-    return line if len(line) <= chars else line[: chars - 1] + "…"
+    line = text.strip()[: chars * 8].split("\n", 1)[0]
+    return shortened(" ".join(line.split()), chars)

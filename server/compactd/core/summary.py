@@ -84,16 +84,21 @@ def before_files(text: str, extra: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def under_context(body: str, lines: str, heading: str) -> str:
-    """A model's summary with `lines` at the end of what stands under `heading`, which is added where it is
-    missing."""
-    said, words = body.splitlines(), heading_of(heading)
+def under_heading(text: str, lines: str, heading: str, end: str = "") -> str:
+    """`text` with `lines` at the end of what stands under `heading`, which is added where it is missing.
+
+    A section ends at the next heading of its level or above, at the file lists, and at a line that begins
+    with `end`, where that is not empty. O(text).
+    """
+    said, words = text.splitlines(), heading_of(heading)
+    closing = ("## ", "### ") if heading.startswith("### ") else ("## ",)
+    closing += ("<read-files>", "<modified-files>", *((end,) if end else ()))
     start = next((at for at, line in enumerate(said) if heading_of(line) == words), None)
     if start is None:
-        return f"{body}\n\n{heading}\n{lines}"
-    end = next((at for at in range(start + 1, len(said)) if said[at].startswith("## ")), len(said))
-    section = [line for line in said[start + 1 : end] if line.strip() and line.strip() != NONE]
-    rest = said[end:]
+        return before_files(text, f"{heading}\n{lines}")
+    stop = next((at for at in range(start + 1, len(said)) if said[at].startswith(closing)), len(said))
+    section = [line for line in said[start + 1 : stop] if line.strip() and line.strip() != NONE]
+    rest = said[stop:]
     return "\n".join([*said[: start + 1], *section, lines, *(["", *rest] if rest else [])])
 
 

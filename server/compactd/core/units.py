@@ -6,53 +6,41 @@ features that a unit shows are worth depends on the conversation: `reuse.py`.
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterator
+from itertools import islice
+from threading import Lock
 from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.atoms import CONSTRAINT, CUE, ERROR, atoms, plain_path, sentences
-from compactd.core.entries import Item, is_summary
-from compactd.core.fileops import FileUse, arguments_of, is_change, paths_in, use_of
-from compactd.core.lexicon import ATOM, KINDS, Lexicon, Line
+from compactd.core.atoms import CONSTRAINT, CUE, ERROR, atoms
+from compactd.core.entries import Item
+from compactd.core.fileops import FileUse, use_of
+from compactd.core.lexicon import ATOM, KINDS, Lexicon
+from compactd.core.lines import OWN_WORDS_CHARS as OWN_WORDS_CHARS
+from compactd.core.lines import Call, Source, Unit, joined, sources, split
+from compactd.core.lines import without_reminders as without_reminders
 from compactd.core.pieces import clear
-from compactd.core.roles import (
-    ASSISTANT,
-    HEADER,
-    NOTE,
-    RESULT,
-    SHELL,
-    SUMMARY,
-    USER,
-    argument_texts,
-    in_header,
-    result_role,
-)
+from compactd.core.roles import ASSISTANT, COMMAND, HEADER, RESULT, SHELL, USER
 from compactd.messages import Document, Text, ToolCall, ToolResult
 
-SENTENCE_CHARS: Final = 160
-"""Prose lines from this length on are parted into sentences."""
-LONG_LINE_CHARS: Final = 300
-PIECE_CHARS: Final = 240
-"""Longer lines are cut at white space into pieces of at most this."""
-LOW_VALUE_CHARS: Final = 600
-"""Pieces of a line longer than this are rarely worth their tokens: logs, minified code, data."""
-LINE_CHARS: Final = 64_000
-"""Of a longer line the head is looked at: it is data, and one call on it would hold the interpreter."""
-WINDOW_CHARS: Final = 200_000
-"""Texts are parted into lines in steps of this, for the same reason."""
 UNIT_TOKENS: Final = 400
-OWN_WORDS_CHARS: Final = 6_000
-"""A user message longer than this is something pasted, but for its beginning and its end."""
+MARKED: Final = 1
+"""Of a unit's flags: it decides something (the agent's), sets a limit (the user's), reports an error (a
+tool's)."""
+LOW: Final = 2
+"""It is a piece of a very long line."""
+TELLING_SHIFT: Final = 2
+MOST_TELLING: Final = 63
+"""From there on: how many of its words say something."""
 
-_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
-_LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ud800-\udfff]")
-_OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
+MOST_TOKENS: Final = 0xFFFF
+"""Hundredths; a header's price ends there."""
 
+KINDS_OF_ITEM: Final = ("message", "summary", "stub")
 
+_WITH_TEXT = frozenset((USER, HEADER, COMMAND))
 _MARKS = {USER: CONSTRAINT, ASSISTANT: CUE, RESULT: ERROR, SHELL: ERROR}
 
 
@@ -60,39 +48,36 @@ def _nothing(text: str) -> None:
     """No mark: the search that finds nothing."""
 
 
-class Unit(Struct, frozen=True, array_like=True, gc=False):
-    """A line, or a piece of one, that a record can quote."""
-
-    text: str
-    line: Line
-    marked: bool = False
-    """It decides something (the agent's), sets a limit (the user's), reports an error (a tool's)."""
-    low: bool = False
-    """A piece of a very long line."""
-
-
 class Part(Struct, frozen=True, array_like=True, gc=False):
-    """Neighbouring units of one message that play one role."""
+    """Neighbouring units of one message that play one role, packed."""
 
     role: int
-    units: tuple[Unit, ...]
     call_id: str | None
     """Of the call that this is part, or the result, of."""
-    features: tuple[int, ...]
-    """Each once."""
-    times: tuple[int, ...]
-    """For each of `features`, the number of units that show it."""
+    count: int
+    """Units."""
+    packed: bytes
+    """For each unit its features (`I`, in the order of the units), then for each unit the number of them
+    (`H`), its estimated tokens in hundredths (`H`), and its flags (`B`)."""
+    units: tuple[Unit, ...] = ()
+    """Of what the user said, of headers and of commands; the others are read again where they are quoted."""
+    left_out: tuple[int, ...] = ()
+    """Places among the units of the text of those that are too large to be quoted."""
 
+    @property
+    def shown(self) -> bytes:
+        """The features of each unit, one behind the other, as `I`."""
+        return self.packed[: len(self.packed) - 5 * self.count]
 
-class Call(Struct, frozen=True, array_like=True, gc=False):
-    """A call as its result needs to know it."""
+    @property
+    def features(self) -> tuple[int, ...]:
+        """What the units show, each once. O(features)."""
+        return tuple(dict.fromkeys(array("I", self.shown)))
 
-    call_id: str
-    role: int
-    """The role of its result's lines."""
-    files: tuple[str, ...]
-    """As they were given."""
-    changes: bool
+    @property
+    def atoms(self) -> tuple[int, ...]:
+        """Those of them that are atoms. O(features)."""
+        return tuple(dict.fromkeys([f for f in array("I", self.shown) if f % KINDS == ATOM]))
 
 
 class Facts(Struct, frozen=True, array_like=True, gc=False):
@@ -103,81 +88,24 @@ class Facts(Struct, frozen=True, array_like=True, gc=False):
     files: FileUse
     failed: frozenset[str]
     """Ids of the calls whose results here are errors."""
-    atoms: frozenset[int]
-    """Atoms of the message's lines as they came, the session's directory not taken off."""
     size: int
     """Code points looked at: what the cache is bounded by."""
     stripped: str
     """The directory that was looked for and taken off, with its closing slash; empty for none."""
-    mentions: bool
-    """The directory stands in this message."""
+    whole: bytes | None = None
+    """Atoms of the message's lines as they came, as `I`, where the directory stands in this message."""
 
+    @property
+    def mentions(self) -> bool:
+        """The directory stands in this message."""
+        return self.whole is not None
 
-def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text, in steps that do not hold the interpreter."""
-    start = 0
-    while len(text) - start > WINDOW_CHARS:
-        end = text.rfind("\n", start, start + WINDOW_CHARS) + 1
-        end = end or text.find("\n", start + WINDOW_CHARS) + 1 or len(text)
-        yield from text[start : end - 1 if text[end - 1] == "\n" else end].split("\n")
-        start = end
-    yield from text[start:].split("\n")
-
-
-def without_reminders(text: str) -> str:
-    """`text` without what the agent's program put between `<system-reminder>` tags."""
-    kept: list[str] = []
-    at = 0
-    while (start := text.find(_REMINDER, at)) >= 0:
-        end = text.find(_REMINDER_END, start)
-        if end < 0:
-            break
-        kept.append(text[at:start])
-        at = end + len(_REMINDER_END)
-    return text if not kept else "\n".join((*kept, text[at:]))
-
-
-def printable(line: str) -> str:
-    """`line` without terminal codes and the like; empty where leaving them out would make an atom."""
-    if _UNPRINTABLE.search(line) is None:
-        return line
-    bare = _UNPRINTABLE.sub("", line.rpartition("\r")[2])
-    return bare if atoms(line).keys() >= atoms(bare).keys() else ""
-
-
-def without_directory(line: str, directory: str) -> str:
-    """`line` without the directory before its paths, where each path is then one that `line` holds."""
-    bare = line.replace(directory, "")
-    past = {(kind, plain_path(value, directory)) for kind, value in atoms(line)}
-    return bare if past.issuperset(atoms(bare)) else line
-
-
-def _part(role: int, units: tuple[Unit, ...], call_id: str | None) -> Part:
-    counts: Counter[int] = Counter()
-    waiting: list[int] = []
-    for unit in units:
-        waiting.extend(unit.line.features)
-        if len(waiting) > 20_000:  # one longer call would hold the interpreter
-            counts.update(waiting)
-            waiting.clear()
-    counts.update(waiting)
-    return Part(role, units, call_id, tuple(counts), tuple(counts.values()))
-
-
-def _pieces(line: str) -> Iterator[str]:
-    """`line` at white space into pieces of at most `PIECE_CHARS`; longer unbroken runs are left out."""
-    piece: list[str] = []
-    size = 0
-    for chunk in line.split():
-        if len(chunk) > PIECE_CHARS:
-            continue
-        if size + len(chunk) > PIECE_CHARS and piece:
-            yield " ".join(piece)
-            piece, size = [], 0
-        piece.append(chunk)
-        size += len(chunk) + 1
-    if piece:
-        yield " ".join(piece)
+    @property
+    def atoms(self) -> frozenset[int]:
+        """Atoms of the message's lines as they came, the session's directory not taken off. O(features)."""
+        if self.whole is not None:
+            return frozenset(array("I", self.whole))
+        return frozenset().union(*(part.atoms for part in self.parts))
 
 
 class Reader:
@@ -187,183 +115,141 @@ class Reader:
         self.lexicon = lexicon
         self.directory = working_dir.rstrip("/") + "/" if working_dir.strip("/") else ""
 
-    def look(self, line: str) -> Line:
-        """What `line` shows once the session's directory is off its paths."""
-        if self.directory and self.directory in line:
-            line = line.replace(self.directory, "")
-        return self.lexicon.line(line.strip())
-
-    def units(self, text: str, mark: re.Pattern[str] | None, *, prose: bool) -> list[Unit]:
-        """The units of a text, in order. O(length)."""
-        look = self.look
+    def part(self, source: Source) -> Part:
+        """What a text shows, unit by unit. O(length)."""
+        role, directory, look = source.role, self.directory, self.lexicon.line
+        mark = _MARKS.get(role)
         search = mark.search if mark is not None else _nothing
-        found: list[Unit] = []
-        numbered = "→" in text or "|" in text
-        for raw in lines_of(text):
-            line = raw[:LINE_CHARS].rstrip()
-            if len(line) < 2:
+        shown, counts, tokens, flags = array("I"), array("H"), array("H"), array("B")
+        units: list[Unit] = []
+        left_out: list[int] = []
+        with_text = role in _WITH_TEXT
+        for at, unit in enumerate(split(source)):
+            text = unit.text
+            line = look(text.replace(directory, "") if directory and directory in text else text)
+            if line.tokens >= 100 * UNIT_TOKENS and role != HEADER:
+                left_out.append(at)
                 continue
-            if numbered and (match := _LINE_NUMBER.match(line)) is not None:
-                line = line[match.end() :]
-            if not line.isprintable():
-                line = printable(line)
-            length = len(line)
-            if length < SENTENCE_CHARS or (length <= LONG_LINE_CHARS and not prose):
-                bare = line.strip()
-                if len(bare) >= 2 and bare not in _OUR_TAGS:
-                    found.append(Unit(line, look(line), search(bare) is not None))
-                continue
-            for sentence in sentences(line) if prose else (line,):
-                if len(sentence) > LONG_LINE_CHARS:
-                    low = len(raw) > LOW_VALUE_CHARS and not prose
-                    found.extend(Unit(p, look(p), search(p) is not None, low) for p in _pieces(sentence))
-                elif len(sentence.strip()) >= 2:
-                    found.append(Unit(sentence, look(sentence), search(sentence) is not None))
-        return [u for u in found if u.line.tokens < UNIT_TOKENS]
-
-    def part(self, role: int, text: str, call_id: str | None = None, *, prose: bool = False) -> Part:
-        units = self.units(without_reminders(text), _MARKS.get(role), prose=prose)
-        return _part(role, tuple(units), call_id)
+            shown.extend(line.features)
+            counts.append(len(line.features))
+            tokens.append(min(line.tokens, MOST_TOKENS))
+            marked = MARKED if search(text) is not None else 0
+            flags.append(marked | (LOW if unit.low else 0) | min(line.telling, MOST_TELLING) << TELLING_SHIFT)
+            if with_text:
+                units.append(unit)
+        packed = b"".join((shown, counts, tokens, flags))
+        return Part(role, source.call_id, len(counts), packed, tuple(units), tuple(left_out))
 
     def read(self, item: Item) -> Facts:
         """Everything about one message that depends on it alone. O(length)."""
-        parts: list[Part] = []
         calls: list[Call] = []
         texts: list[str] = []
-        for block in item.message.content:
-            match block:
-                case Text(text=text):
-                    texts.append(text)
-                    parts.extend(self._said(item, text))
-                case Document(text=str() as text):
-                    texts.append(text)
-                    parts.append(self.part(RESULT, text))
-                case ToolCall():
-                    call, made, given = self._called(block)
-                    texts.extend(given)
-                    calls.append(call)
-                    parts.extend(made)
-                case ToolResult(call_id=call_id, content=content):
-                    result = content if isinstance(content, str) else _joined(content)
-                    texts.append(result)
-                    parts.append(self.part(RESULT, result, call_id))
-                case _:
-                    pass
+        parts = tuple([self.part(source) for source in sources(item, calls, texts)])
         use = use_of(item)
-        mentions = bool(self.directory) and any(self.directory in text for text in texts)
+        whole = None
+        if self.directory and any(self.directory in text for text in texts):
+            number = self.lexicon.atoms
+            found = dict.fromkeys(number[atom] for text in texts for atom in atoms(text))
+            whole = array("I", found).tobytes()
         return Facts(
-            parts=tuple(parts),
+            parts=parts,
             calls=tuple(calls),
             files=use,
             failed=frozenset(use.failed),
-            atoms=self._atoms(parts, texts if mentions else ()),
             size=sum(map(len, texts)),
             stripped=self.directory,
-            mentions=mentions,
+            whole=whole,
         )
 
-    def _atoms(self, parts: Sequence[Part], texts: Sequence[str]) -> frozenset[int]:
-        if texts:
-            number = self.lexicon.atoms
-            return frozenset(number[atom] for text in texts for atom in atoms(text))
-        return frozenset(f for part in parts for f in part.features if f % KINDS == ATOM)
 
-    def _said(self, item: Item, text: str) -> list[Part]:
-        message = item.message
-        meta = message.meta
-        if is_summary(message):
-            return [self.part(SUMMARY, text, prose=True)]
-        if message.role == "assistant":
-            return [self.part(ASSISTANT, text, prose=True)]
-        if meta is not None and meta.kind == "bash_execution":
-            return [self.part(SHELL, text)]
-        if message.role != "user" or (meta is not None and meta.synthetic):
-            return [self.part(NOTE, text, prose=True)]
-        text = without_reminders(text)
-        if len(text) <= OWN_WORDS_CHARS:
-            return [self.part(USER, text, prose=True)]
-        head = text.rfind("\n", 0, OWN_WORDS_CHARS // 4) + 1 or text.rfind(" ", 0, OWN_WORDS_CHARS // 4) + 1
-        tail = text.find("\n", len(text) - OWN_WORDS_CHARS // 4) + 1 or len(text)
-        return [
-            self.part(USER, text[:head], prose=True),
-            self.part(NOTE, text[head:tail]),
-            self.part(USER, text[tail:], prose=True),
-        ]
-
-    def _called(self, block: ToolCall) -> tuple[Call, list[Part], list[str]]:
-        arguments = arguments_of(block)
-        shown = [block.name]
-        parts: list[Part] = []
-        texts: list[str] = []
-        for name, value in arguments.items():
-            if isinstance(value, str) and in_header(name, value):
-                shown.append(value.strip())
-                texts.append(value)
-            else:
-                for role, text in argument_texts(name, value):
-                    parts.append(self.part(role, text, block.call_id))
-                    texts.append(text)
-        header = printable(" ".join(shown)) or block.name
-        unit = Unit(header, self.look(header))
-        parts.insert(0, _part(HEADER, (unit,), block.call_id))
-        role = result_role(block.name, arguments)
-        return Call(block.call_id, role, paths_in(arguments), is_change(arguments)), parts, texts
+def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
+    """The units of each of a message's parts, as they were packed. O(length)."""
+    for source, part in zip(sources(item, [], []), facts.parts, strict=True):
+        if part.left_out:
+            yield tuple([unit for at, unit in enumerate(split(source)) if at not in part.left_out])
+        else:
+            yield part.units or tuple(split(source))
 
 
-def _joined(blocks: Iterable[object]) -> str:
-    return "\n".join(b.text for b in blocks if isinstance(b, Text))
+def unit_of(item: Item, facts: Facts, at: int, nth: int) -> Unit:
+    """The `nth` unit of the part at `at`. O(length up to there)."""
+    part = facts.parts[at]
+    source = next(islice(sources(item, [], []), at, None))
+    units = (unit for place, unit in enumerate(split(source)) if place not in part.left_out)
+    return next(islice(units, nth, None))
 
 
 class FactCache:
-    """What is known of each message of a session, by entry id. One session, one thread at a time.
+    """What is known of each message of a session, by entry id. One session, one thread at a time: whoever may
+    not be alone holds `lock`.
 
     Bounded: after more than `limit` code points of messages everything is forgotten, and learnt again when
-    it is asked for.
+    it is asked for. A message's facts take about 1.3 bytes for each of its own (measured 2026-11).
     """
 
-    def __init__(self, working_dir: str | None = None, limit: int = 12_000_000) -> None:
+    def __init__(self, working_dir: str | None = None, limit: int = 48_000_000) -> None:
         self.lexicon = Lexicon()
         self._reader = Reader(self.lexicon, working_dir or "")
-        self._facts: dict[tuple[str, str], Facts] = {}
-        self._size = 0
+        self._facts: dict[str, Facts] = {}
         self._limit = limit
+        self.size = 0
+        """Code points of the messages that are known."""
+        self.lock = Lock()
 
     def learn(self, item: Item) -> Facts:
         """The facts of `item`, from the cache where it was learnt before. O(length) at the first time."""
-        key = (item.entry_id, item.kind)
+        key = _key(item.entry_id, item.kind)
         known = self._facts.get(key)
         if known is not None:
             directory = self._reader.directory
             if known.stripped == directory or not (known.mentions or _mentions(item, directory)):
                 return known
-            self._size -= known.size
+            self.size -= known.size
         known = self._reader.read(item)
         self._facts[key] = known
-        self._size += known.size
+        self.size += known.size
         return known
 
-    def strip(self, working_dir: str) -> None:
-        """Take this directory off the paths of what is learnt or asked for from here on."""
-        if self._reader.directory.rstrip("/") != working_dir.rstrip("/"):
-            self._reader = Reader(self.lexicon, working_dir)
+    def settle(self) -> None:
+        """Forgets what only helps to learn more messages soon."""
+        self.lexicon.settle()
+
+    def known(self) -> tuple[Facts, ...]:
+        """The facts of all messages that are known, as they were learnt."""
+        return tuple(self._facts.values())
+
+    def strip(self, working_dir: str) -> bool:
+        """Take this directory off the paths of what is learnt or asked for from here on. True where it is
+        another one than before."""
+        if self._reader.directory.rstrip("/") == working_dir.rstrip("/"):
+            return False
+        self._reader = Reader(self.lexicon, working_dir)
+        return True
 
     def forget(self, entry_id: str) -> None:
         """Drop what is known of one message, whose text changed (a secret was redacted)."""
-        for key in [k for k in self._facts if k[0] == entry_id]:
-            self._size -= self._facts.pop(key).size
+        for kind in KINDS_OF_ITEM:
+            known = self._facts.pop(_key(entry_id, kind), None)
+            self.size -= 0 if known is None else known.size
 
     def release(self) -> None:
         """Lets go of everything, piece by piece: the session is closed."""
-        clear(self._facts)
-        self.lexicon.release()
+        with self.lock:
+            clear(self._facts)
+            self.lexicon.release()
 
     def trim(self) -> None:
-        """Forget everything where more is kept than the limit allows."""
-        if self._size > self._limit:
+        """Forget everything where more is kept than the limit allows, and what helps to learn in any case."""
+        self.settle()
+        if self.size > self._limit:
             self.lexicon = Lexicon()
             self._reader = Reader(self.lexicon, self._reader.directory)
             self._facts.clear()
-            self._size = 0
+            self.size = 0
+
+
+def _key(entry_id: str, kind: str) -> str:
+    return entry_id if kind == "message" else f"{kind} {entry_id}"
 
 
 def _mentions(item: Item, directory: str) -> bool:
@@ -380,7 +266,7 @@ def _mentions(item: Item, directory: str) -> bool:
                 if directory.encode() in raw or b"\\/" in raw:
                     return True
             case ToolResult(content=content):
-                if directory in (content if isinstance(content, str) else _joined(content)):
+                if directory in (content if isinstance(content, str) else joined(content)):
                     return True
             case _:
                 pass

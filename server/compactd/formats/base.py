@@ -61,13 +61,16 @@ def render(
     tools: Sequence[Tool],
     projection: Projection,
     model: str | None = None,
+    *,
+    with_reasoning: bool = False,
 ) -> Rendered:
     """The next request, `system` prompt and `tools` included, in the shape `format` (by default ours).
 
     `openai`: the system prompt is the first message. `model` (`provider/id`, or the id alone) is the one that
     the request is for: what another provider's signed is left out, and rules of one generation are kept;
-    without it, only the rules that all models of the provider share. Raises `FormatNotSupported` with the
-    list of those that are. Cost: O(bytes).
+    without it, only the rules that all models of the provider share. `with_reasoning`: the endpoint speaks
+    OpenAI's chat shape and wants its models' thinking back (`core/lookup.py`). Raises `FormatNotSupported`
+    with the list of those that are. Cost: O(bytes).
     """
     match format or "neutral":
         case "neutral":
@@ -79,7 +82,7 @@ def render(
         case "openai":
             from compactd.formats import openai_request
 
-            return openai_request.render(system, tools, projection)
+            return openai_request.render(system, tools, projection, model, with_reasoning=with_reasoning)
         case "openai_responses":
             from compactd.formats import openai_responses_request
 

@@ -14,7 +14,7 @@ from compactd.errors import CompactdError
 from compactd.formats.anthropic import read_content
 from compactd.formats.lines import records
 from compactd.formats.parts import NULL, fields
-from compactd.formats.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
+from compactd.formats.session_file import Collected, SessionFile, is_true, numbered, text_field, unix_seconds
 from compactd.messages import Block, Meta, Text, ToolCall, ToolResult
 
 _BY_PROGRAM = ("<command-", "<local-command", "Caveat: The messages below")
@@ -57,7 +57,10 @@ class _Reading:
         if kind in ("summary", "custom-title", "ai-title"):
             for name in ("customTitle", "aiTitle", "title", "summary"):
                 self.session.title = text_field(record, name) or self.session.title
-        if kind not in ("user", "assistant") or is_true(record, "isSidechain"):
+        if kind not in ("user", "assistant"):
+            return
+        if is_true(record, "isSidechain"):
+            self.session.pass_over("message of a sub-agent")
             return
         uuid = text_field(record, "uuid")
         if uuid is not None:
@@ -121,7 +124,7 @@ class _Reading:
         rest = [block for block in blocks if not isinstance(block, ToolResult)]
         for at, result in enumerate(results):
             self.end_answer()
-            self.session.add("tool", (self._named(result),), id=_numbered(uuid, at), created_at=created_at)
+            self.session.add("tool", (self._named(result),), id=numbered(uuid, at), created_at=created_at)
         if not any(not isinstance(block, Text) or block.text for block in rest):
             return
         self.end_answer()
@@ -131,7 +134,7 @@ class _Reading:
             self.session.compactions += 1
         elif is_true(record, "isMeta") or _is_by_program(rest[0]):
             meta = Meta(synthetic=True)
-        self.session.add("user", rest, id=_numbered(uuid, len(results)), created_at=created_at, meta=meta)
+        self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
 
     def _named(self, result: ToolResult) -> ToolResult:
         return ToolResult(
@@ -144,8 +147,3 @@ class _Reading:
 
 def _is_by_program(block: Block) -> bool:
     return isinstance(block, Text) and block.text.startswith(_BY_PROGRAM)
-
-
-def _numbered(uuid: str | None, at: int) -> str | None:
-    """The id of the message at index `at` of those that one record holds."""
-    return f"{uuid}-{at + 1}" if uuid is not None and at else uuid

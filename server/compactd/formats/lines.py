@@ -65,6 +65,8 @@ def _fields(line: bytes, where: str, warn: Warn) -> dict[str, Raw] | None:
 
 def utf8(data: bytes, where: str, warn: Warn) -> bytes:
     """`data` as valid UTF-8: what is not becomes U+FFFD, with a warning."""
+    if data.isascii():
+        return data
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -11,7 +11,7 @@ from compactd.core.usage import normalise
 from compactd.errors import CompactdError
 from compactd.formats.neutral_out import encode_message
 from compactd.formats.session_file import Line, SessionFile
-from compactd.messages import Message, Text
+from compactd.messages import Message, Text, Usage
 
 
 def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
@@ -30,14 +30,24 @@ def split_prompt(file: SessionFile) -> tuple[str | None, Sequence[Line]]:
     return "\n\n".join((*known, *texts)) or None, file.messages[count:]
 
 
+Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
+"""A message, the same in neutral shape, and its usage report as `core.usage.normalise` gives it."""
+
+
 def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
     """The messages as a daemon takes them: an id that came before is left out, and a broken usage report."""
+    return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
+
+
+def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reported]:
+    """The same, each with its usage report."""
     seen: set[str] = set()
     for number, (message, raw) in enumerate(lines, start=1):
         whole: Message = message
+        report = None
         if message.usage is not None:
             try:
-                normalise(message.usage)
+                report = normalise(message.usage)
             except CompactdError as error:
                 warnings.append(f"message {number}: its usage report was left out: {error.message}")
                 whole = replace(whole, usage=None)
@@ -45,4 +55,4 @@ def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
             whole = replace(whole, id=None)
         if whole.id is not None:
             seen.add(whole.id)
-        yield (message, raw) if whole is message else (whole, Raw(encode_message(whole)))
+        yield whole, raw if whole is message else Raw(encode_message(whole)), report

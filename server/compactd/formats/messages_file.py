@@ -9,12 +9,17 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compactd.errors import CompactdError, InvalidParams
-from compactd.formats import anthropic, gemini, neutral, openai
-from compactd.formats.lines import Warn, mend_surrogates, records, utf8
+from compactd.formats import anthropic, gemini, neutral, openai, openai_responses
+from compactd.formats.documents import opened
+from compactd.formats.lines import Warn, records
+from compactd.formats.loose import is_list
 from compactd.formats.parts import NULL, elements, fields, first_byte
+from compactd.formats.recognising import is_responses_item
 from compactd.formats.session_file import Collected, SessionFile, text_field
+from compactd.formats.tools import decode_tools, encode_tool
 from compactd.messages import Message
 
 _READ = {
@@ -22,6 +27,7 @@ _READ = {
     "anthropic": anthropic.read_message,
     "gemini": gemini.read_message,
     "neutral": neutral.decode_message,
+    "openai_responses": openai_responses.read_message,
 }
 
 SHAPES = tuple(_READ)
@@ -43,18 +49,38 @@ def read(data: bytes, shape: str) -> SessionFile:
     session.title = text_field(about, "title")
     session.session_id = text_field(about, "session_id") or text_field(about, "sessionId")
     session.working_dir = text_field(about, "working_dir") or text_field(about, "cwd")
-    session.system_prompt = text_field(about, "system") or text_field(about, "system_prompt")
+    prompts = (text_field(about, name) for name in ("system", "system_prompt", "instructions"))
+    session.system_prompt = next(filter(None, prompts), None)
+    session.tools = _tools(session, about)
     for index, raw in enumerate(raws):
         try:
             message = _READ[shape](raw, f"$.messages[{index}]")
         except CompactdError as error:
             session.warn(f"message {index + 1} was left out: {error.message}")
         else:
-            _take(session, message, raw if shape == "neutral" else None)
+            _take(session, message, raw if shape == "neutral" else None, joins=shape == "openai_responses")
     return session.finished()
 
 
-def _take(session: Collected, message: Message, source: Raw | None) -> None:
+def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
+    """The tools that the model was offered, in neutral shape."""
+    if not is_list(about.get("tools", NULL)):
+        return ()
+    found: list[Raw] = []
+    for index, raw in enumerate(elements(about["tools"], "$.tools")):
+        try:
+            found += [encode_tool(tool) for tool in decode_tools(raw, f"$.tools[{index}]")]
+        except CompactdError as error:
+            session.warn(f"tool {index + 1} was left out: {error.message}")
+    return tuple(found)
+
+
+def _take(session: Collected, message: Message, source: Raw | None, joins: bool) -> None:
+    last = session.messages[-1][0] if session.messages else None
+    if joins and last is not None and last.role == message.role == "assistant":
+        # An answer is several items: reasoning, words, calls.
+        session.messages.pop()
+        message = replace(last, content=(*last.content, *message.content))
     if message.meta is not None and message.meta.type == "compaction_summary":
         session.compactions += 1
     if source is None:
@@ -76,7 +102,9 @@ def shape_of(data: bytes) -> str | None:
     named = text_field(about, "format")
     if named in SHAPES:
         return named  # as our own exports say it
-    if "contents" in about or any("parts" in message for message in messages):
+    if any(is_responses_item(message) for message in messages):
+        return "openai_responses"
+    if "contents" in about or any(is_list(message.get("parts", NULL)) for message in messages):
         return "gemini"
     if not messages or not any("role" in message for message in messages):
         return None
@@ -113,22 +141,24 @@ def _shape_of_message(message: dict[str, Raw]) -> str | None:
 
 def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
     """(what the file says beside its messages, the messages)."""
-    text = utf8(data.removeprefix(b"\xef\xbb\xbf").strip(), "the file", warn)
-    for attempt in (text, mend_surrogates(text)):
-        match first_byte(attempt):
-            case b"[":
-                return {}, elements(attempt, "$")
-            case b"{":
-                try:
-                    about = msgspec.json.decode(attempt, type=dict[str, Raw])
-                except (msgspec.DecodeError, RecursionError):
-                    continue
-                for name in ("messages", "contents"):
-                    if first_byte(about.get(name, NULL)) == b"[":
-                        return about, elements(about[name], f"$.{name}")
-                if "role" in about:
-                    return {}, [Raw(attempt)]
-                raise InvalidParams("the file holds no list of messages", "$.messages")
-            case _:
-                break
-    return {}, [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
+    whole = _message_alone(data)
+    if whole is not None:
+        return {}, [whole]
+    try:
+        return opened(data, warn, "messages", "contents", "input", "history")
+    except InvalidParams as error:
+        lines = [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
+        if not lines and error.data.get("path") != "$":
+            raise  # a whole document, without messages
+        return {}, lines
+
+
+def _message_alone(data: bytes) -> Raw | None:
+    """The message that is all the file holds."""
+    text = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if b"\n" in text or first_byte(text) != b"{":
+        return None
+    try:
+        return Raw(text) if "role" in fields(text, "$", "a message") else None
+    except CompactdError:
+        return None

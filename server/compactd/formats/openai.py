@@ -78,7 +78,7 @@ def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:
 
 
 def _thinking(given: dict[str, Raw], path: str) -> tuple[Block, ...]:
-    # DeepSeek, vLLM and others give the reasoning beside the content; it is never sent back.
+    # DeepSeek, vLLM and others give the reasoning beside the content; few want it back (core/lookup.py).
     for field in ("reasoning_content", "reasoning"):
         if first_byte(given.get(field, Raw(b"0"))) == b'"':
             text = string(given[field], f"{path}.{field}")

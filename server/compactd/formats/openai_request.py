@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Raw
 
 from compactd.core.projection import Projection
+from compactd.formats.provenance import is_same_model
 from compactd.formats.rendering import (
     ERROR_WITHOUT_OUTPUT,
     Rendered,
@@ -33,6 +34,7 @@ from compactd.messages import (
     Message,
     Opaque,
     Role,
+    Thinking,
     Tool,
     ToolCall,
     ToolResult,
@@ -46,14 +48,25 @@ _LONGEST_ID = 40
 _LONGEST_NAME = 64
 
 
-def render(system: str | None, tools: Sequence[Tool], projection: Projection) -> Rendered:
-    """The request as OpenAI's chat API takes it; thinking is left out. Cost: O(bytes)."""
+def render(
+    system: str | None,
+    tools: Sequence[Tool],
+    projection: Projection,
+    model: str | None = None,
+    *,
+    with_reasoning: bool = False,
+) -> Rendered:
+    """The request as OpenAI's chat API takes it. Thinking is left out; `with_reasoning`, for endpoints that
+    want it back, that of the same model stands beside what it said. Cost: O(bytes)."""
     names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
     written = _Written(names)
     if system and not system.isspace():
         written.put({"role": "system", "content": system})
     for projected in projection.messages:
-        written.add(projected.message)
+        reasoning = None
+        if with_reasoning and projected.message.role == "assistant":
+            reasoning = _reasoning(projected.message) if is_same_model(projected.model, model) else ""
+        written.add(projected.message, reasoning)
     written.flush()
     return Rendered(
         system=None,
@@ -83,7 +96,8 @@ class _Written:
     def put(self, message: dict[str, object]) -> None:
         self.messages.append(Raw(encode(message)))
 
-    def add(self, message: Message) -> None:
+    def add(self, message: Message, reasoning: str | None) -> None:
+        """`reasoning`: what an assistant's message shows of it; none where the endpoint wants none."""
         for block in message.content:
             if isinstance(block, ToolResult):
                 self._result(block)
@@ -92,7 +106,7 @@ class _Written:
             return
         self.flush()
         if message.role == "assistant":
-            self._assistant(rest)
+            self._assistant(rest, reasoning)
         else:
             self._user(message.role, rest)
 
@@ -116,13 +130,17 @@ class _Written:
             text = ERROR_WITHOUT_OUTPUT
         self.put({"role": "tool", "tool_call_id": call_id, "content": text})
 
-    def _assistant(self, content: Sequence[Block]) -> None:
+    def _assistant(self, content: Sequence[Block], reasoning: str | None) -> None:
         calls = [self._call(block) for block in content if isinstance(block, ToolCall)]
         text = _text(block for block in content if not _is_picture(block))
         if text or calls:
             message: dict[str, object] = {"role": "assistant", "content": text or None}
             if calls:
                 message["tool_calls"] = calls
+            if reasoning or (calls and reasoning is not None):
+                # Beside calls an empty one too: "Missing `reasoning_content` field in the assistant message
+                # at message index 46" (400, DeepSeek, github.com/continuedev/continue/issues/11285).
+                message["reasoning_content"] = reasoning
             self.put(message)
         self._waiting.extend(_parts(block for block in content if _is_picture(block)))
 
@@ -136,6 +154,10 @@ class _Written:
             self.put({"role": "user", "content": _parts(content)})
         elif text := _text(content):
             self.put({"role": "system" if role == "system" else "user", "content": text})
+
+
+def _reasoning(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, Thinking) and block.text)
 
 
 def _is_picture(block: Block) -> bool:

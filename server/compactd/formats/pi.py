@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
+from compactd.formats.loose import object_in, texts_in
 from compactd.formats.neutral import kept_block
 from compactd.formats.parts import NULL, elements, fields, first_byte, string
 from compactd.formats.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
@@ -82,7 +83,13 @@ def _entry(session: Collected, record: _Record) -> None:
             session.title = text_field(record, "name") or session.title
         case "compaction":
             session.compactions += 1
-            _summary(session, record, entry_id, created_at, Meta(type="compaction_summary"))
+            details = object_in(record, "details")
+            meta = Meta(
+                type="compaction_summary",
+                read_files=texts_in(details, "readFiles"),
+                modified_files=texts_in(details, "modifiedFiles"),
+            )
+            _summary(session, record, entry_id, created_at, meta)
         case "branch_summary":
             _summary(session, record, entry_id, created_at, Meta(synthetic=True))
         case "custom_message":

@@ -45,6 +45,11 @@ def goes_back(shape: str, wrote: str | None, now: str | None) -> bool:
     return to is None or by == to
 
 
+def is_same_model(wrote: str | None, now: str | None) -> bool:
+    """True where the model `now` may read what `wrote` thought as its own; one that is unknown may."""
+    return wrote is None or now is None or maker(wrote) == maker(now)
+
+
 def refuses_prefill(model: str | None) -> bool:
     """True for a Claude that takes no request ending with an assistant message: from 4.6 on.
 

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
+from compactd.core.entries import is_summary
 from compactd.formats.neutral_out import encode_message
-from compactd.formats.parts import first_byte, string
 from compactd.messages import Block, Image, Message, Meta, Role, Text, Thinking
+
+_TRUE = Raw(b"true")
+
+_decode_string = msgspec.json.Decoder(str).decode
 
 Line = tuple[Message, Raw]
 """A message and the same in neutral shape, as bytes."""
@@ -27,9 +34,13 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """As the program names it, with the provider before a `/` where the file tells it."""
     working_dir: str | None = None
     system_prompt: str | None = None
+    tools: tuple[Raw, ...] = ()
+    """Those that the model was offered, in neutral shape, where the file tells it."""
     compactions: int = 0
     first_kept: tuple[tuple[int, int], ...] = ()
     """(place of a summary in `messages`, place of the first message before it that stayed in the context)."""
+    pinned: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """(place of a summary, places of the older messages that stayed without being part of that tail)."""
     warnings: tuple[str, ...] = ()
     """What could not be read, in sentences."""
 
@@ -46,8 +57,12 @@ class Collected:
         self.model: str | None = None
         self.working_dir: str | None = None
         self.system_prompt: str | None = None
+        self.tools: tuple[Raw, ...] = ()
         self.compactions = 0
         self.first_kept: dict[int, int] = {}
+        self.pinned: dict[int, tuple[int, ...]] = {}
+        self.left_out: Counter[str] = Counter()
+        """What was passed over on purpose, and how often."""
 
     def warn(self, text: str) -> None:
         """Notes something that could not be read."""
@@ -82,6 +97,45 @@ class Collected:
         """Takes in the next message as it is."""
         self.messages.append((message, Raw(encode_message(message))))
 
+    def summary(
+        self, text: str, *, id: str | None = None, created_at: float | None = None, meta: Meta | None = None
+    ) -> None:
+        """Takes in a summary that the other program wrote, where it wrote it."""
+        self.compactions += 1
+        self.take(
+            Message(
+                role="user",
+                content=(Text(text=text),),
+                id=id,
+                created_at=created_at,
+                meta=meta or Meta(type="compaction_summary"),
+            )
+        )
+
+    def report(self, usage: Raw | None) -> None:
+        """Gives the newest answer its usage report, where it has none yet."""
+        for at in range(len(self.messages) - 1, -1, -1):
+            message = self.messages[at][0]
+            if message.role == "assistant":
+                if message.usage is None and usage is not None:
+                    whole = replace(message, usage=usage)
+                    self.messages[at] = (whole, Raw(encode_message(whole)))
+                return
+
+    def take_back(self, start: int, what: str) -> None:
+        """Leaves out the messages from `start` on, which the program took back by `what`."""
+        gone = self.messages[start:]
+        if gone:
+            self.warn(f"{len(gone)} messages were taken back by a {what}")
+        del self.messages[start:]
+        self.compactions -= sum(is_summary(message) for message, _ in gone)
+        self.first_kept = {place: kept for place, kept in self.first_kept.items() if place < start}
+        self.pinned = {place: kept for place, kept in self.pinned.items() if place < start}
+
+    def pass_over(self, what: str) -> None:
+        """Counts something that is no part of the conversation, to be told once at the end."""
+        self.left_out[what] += 1
+
     def finished(self) -> SessionFile:
         """The session as read so far."""
         return SessionFile(
@@ -92,9 +146,14 @@ class Collected:
             model=self.model,
             working_dir=self.working_dir,
             system_prompt=self.system_prompt,
+            tools=self.tools,
             compactions=self.compactions,
             first_kept=tuple(self.first_kept.items()),
-            warnings=tuple(self.warnings),
+            pinned=tuple(self.pinned.items()),
+            warnings=(
+                *self.warnings,
+                *(f"{count:,} × {what}: left out" for what, count in self.left_out.items()),
+            ),
         )
 
 
@@ -108,21 +167,34 @@ def has_content(content: Sequence[Block]) -> bool:
     )
 
 
+def numbered(id: str | None, at: int) -> str | None:
+    """The id of the message at index `at` of those that one record holds: the first has the record's."""
+    return f"{id}-{at + 1}" if id is not None and at else id
+
+
 def text_field(given: dict[str, Raw], name: str) -> str | None:
     """The string `given[name]`; none where it is missing or something else."""
     raw = given.get(name)
-    return string(raw, f"$.{name}") if raw is not None and first_byte(raw) == b'"' else None
+    if raw is None:
+        return None
+    try:
+        return _decode_string(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def is_true(given: dict[str, Raw], name: str) -> bool:
     """Whether `given[name]` is the literal true."""
-    return given.get(name) == Raw(b"true")
+    return given.get(name) == _TRUE
 
 
 def unix_seconds(text: str | None) -> float | None:
-    """Unix seconds of an ISO 8601 time, UTC where it names no zone; none where it is no time."""
+    """Unix seconds of an ISO 8601 time, UTC where it names no zone; none where it is no time.
+
+    Nor is 1970's first moment: so a format that demands a time is written where nobody knows it.
+    """
     try:
         time = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() or None

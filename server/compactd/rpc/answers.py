@@ -125,9 +125,11 @@ def state_of(session: Session) -> wire.StateResult:
     standing, state = session.standing(), session.fold
     done = [bare(step) for step in state.compactions()]
     loop = session.agent.status if session.agent is not None else None
+    # Nor is a redaction one: no start was told of it, and no end will be.
+    is_compacting = session.running is not None and session.running.is_compaction
     return wire.StateResult(
         session_id=session.id,
-        status="compacting" if session.running is not None else loop or "idle",
+        status="compacting" if is_compacting else loop or "idle",
         model=state.model.model,
         message_count=len(state.items),
         tools=tuple(tool.name for tool in session.tools()),
@@ -138,7 +140,7 @@ def state_of(session: Session) -> wire.StateResult:
         },
         compaction=wire.CompactionState(
             enabled=standing.enabled,
-            running=session.running is not None,
+            running=is_compacting,
             count=len(done),
             tokens_saved=sum(result.tokens_saved for result in done),
             last=done[-1] if done else None,

@@ -55,9 +55,10 @@ METHODS: dict[str, Method] = {
             "session/append",
             wire.AppendParams,
             wire.AppendResult,
-            (*WRITES, FormatNotSupported),
+            (*WRITES, SessionBusy, FormatNotSupported),
             "Appends messages, all or none. When the answer is there they are durable. A message whose `id` "
-            "is known already is not added twice.",
+            "is known already is not added twice. While the daemon answers a prompt itself, messages that "
+            "end with an assistant's are refused: they would stand in the place of the model's answer.",
         ),
         _row(
             "session/context",
@@ -177,9 +178,9 @@ METHODS: dict[str, Method] = {
             wire.ImportParams,
             wire.ImportResult,
             (StorageFailed, LimitExceeded, FormatNotSupported),
-            "Makes a new session of a session file: of Claude Code, pi, compactd, or a list of messages in "
-            "OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its compactions; of the "
-            "others, all messages come in, also those that the other program had summarised.",
+            "Makes a new session of a session file of another agent (docs/formats.md lists them), of "
+            "compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions "
+            "of either come in: what a summary stands for is in the history, `session/undo` brings it back.",
             "none",
         ),
         _row(
@@ -188,7 +189,8 @@ METHODS: dict[str, Method] = {
             wire.ExportResult,
             (*READS, StorageFailed, LimitExceeded, FormatNotSupported),
             "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole "
-            "history as messages, in a JSON object that a request is made of.",
+            "history as messages, in a JSON object that a request is made of. Names of other agents give "
+            "session files that those can open.",
         ),
         _row(
             "agent/state",
@@ -224,7 +226,7 @@ METHODS: dict[str, Method] = {
             "turn/end",
             wire.EndParams,
             wire.EndResult,
-            (*WRITES, FormatNotSupported),
+            (*WRITES, SessionBusy, FormatNotSupported),
             "Appends what the model answered and what its tools gave back.",
         ),
         _row(

@@ -410,8 +410,9 @@ class ImportParams(Wire, frozen=True, kw_only=True):
     content: Raw = NULL
     """What would stand in the file: a text, or the JSON itself."""
     format: str | None = None
-    """`auto` (the default) finds it out; else `compactd`, `claude-code`, `pi`, `openai`, `anthropic`,
-    `gemini` or `neutral`."""
+    """`auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`,
+    `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`,
+    `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`."""
 
 
 class ImportResult(Wire, frozen=True, kw_only=True):
@@ -432,7 +433,9 @@ class ExportParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     format: str
     """`compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`,
-    `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries."""
+    `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A
+    name of another program, as in `session/import`: a session file of its own, with the compactions in force.
+    What a format cannot hold is in `warnings`, by entry."""
     path: str | None = None
     """An absolute path to write to, for the user alone (0600). Nothing may be there."""
 

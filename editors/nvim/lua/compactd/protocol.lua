@@ -49,6 +49,8 @@
 ---@field summary_tokens? integer|nil Most that a summary may take, in tokens; above 0.
 ---@field summary_deadline_s? number|nil Most seconds that a summariser may take, above 0; then the next strategy takes over.
 ---@field max_cost? number|nil Most US dollars that a session may spend on summaries; 0 or more. Beyond it no model is asked.
+---@field constraint_tokens? integer|nil Most tokens of a summary for the user's constraints ("must", "never", "at most 3" …), which every later view holds word for word, the newest first where not all have room; 0 or more. By default an eighth of `target_tokens`, else a quarter of the summary's budget.
+---@field retention_floor? number|nil A model's summary with a smaller `retention.score` is repaired by `extract`'s record, or where that is not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1.
 
 --- Who is speaking.
 ---@class compactd.ClientInfo
@@ -152,12 +154,12 @@
 ---@class compactd.ImportParams
 ---@field path? string|nil An absolute path of a file of at most 256 MiB.
 ---@field content? any What would stand in the file: a text, or the JSON itself.
----@field format? string|nil `auto` (the default) finds it out; else `compactd`, `claude-code`, `pi`, `openai`, `anthropic`, `gemini` or `neutral`.
+---@field format? string|nil `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
 
 --- Params of `session/export`.
 ---@class compactd.ExportParams
 ---@field session_id string
----@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries.
+---@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry.
 ---@field path? string|nil An absolute path to write to, for the user alone (0600). Nothing may be there.
 
 --- Params of `agent/prompt`: `text`, or `content`.
@@ -401,6 +403,8 @@
 ---@field read_files string[]
 ---@field modified_files string[]
 ---@field retention compactd.Retention|nil
+---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too.
+---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first; left out where none is known. Advice only.
 ---@field pruned_tool_results integer
 ---@field created_at number
 ---@field duration_ms integer
@@ -414,6 +418,13 @@
 ---@field score number `kept` ÷ all, 0 to 1; 1 where there was none.
 ---@field kept integer
 ---@field lost string[] The facts that are missing, most used first, at most 50.
+---@field before? number The score of the model's own summary, before anything was added; left out where no model wrote.
+
+--- A file that the last turns worked on, and whether it is on disk as the session saw it last.
+---@class compactd.RereadAdvice
+---@field path string As the conversation names it.
+---@field state "unchanged"|"changed"|"missing"|"unknown" `unknown`: the session did not see the whole file, or it could not be looked at.
+---@field size_bytes? integer On disk now.
 
 --- A provider's report of one request, normalised. Tokens.
 ---@class compactd.Usage
@@ -945,7 +956,7 @@ return {
   methods = {
     --- Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends.
     ["session/start"] = { params = "compactd.StartParams", result = "compactd.StartResult" },
-    --- Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice.
+    --- Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer.
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
     --- What the next model request must contain, always valid for the provider of `format`.
     ["session/context"] = { params = "compactd.ContextParams", result = "compactd.ContextResult" },
@@ -979,9 +990,9 @@ return {
     ["session/redact"] = { params = "compactd.RedactParams", result = "compactd.RedactResult" },
     --- The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.
     ["session/diff"] = { params = "compactd.DiffParams", result = "compactd.DiffResult" },
-    --- Makes a new session of a session file: of Claude Code, pi, compactd, or a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. A compactd file brings its compactions; of the others, all messages come in, also those that the other program had summarised.
+    --- Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back.
     ["session/import"] = { params = "compactd.ImportParams", result = "compactd.ImportResult" },
-    --- The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of.
+    --- The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open.
     ["session/export"] = { params = "compactd.ExportParams", result = "compactd.ExportResult" },
     --- Where the session stands: status, tokens, budget, compactions. Never waits.
     ["agent/state"] = { params = "compactd.SessionParams", result = "compactd.StateResult" },

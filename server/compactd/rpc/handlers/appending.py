@@ -77,6 +77,8 @@ class AppendingHandlers(Area):
         size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
 
         def new(tokens: Sequence[int]) -> New:
+            if session.agent is not None:
+                session.agent.accepts(message for message, _ in read)
             return asking.new(params, read, tokens)
 
         def count() -> list[int]:

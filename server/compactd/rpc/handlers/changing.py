@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from compactd import recovery, rewinding, turns
 from compactd.core.entries import Compacted, Pruned
-from compactd.core.fold import Step
+from compactd.core.in_force import Step
 from compactd.errors import SessionLocked, SessionNotFound
 from compactd.messages import CompactionResult
 from compactd.rpc import asking, wire

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from msgspec import UNSET
 
 from compactd.core.entries import View
+from compactd.core.lookup import WANT_REASONING
 from compactd.core.projection import project
+from compactd.core.tokens import Counter
 from compactd.errors import InvalidParams, StorageFailed
 from compactd.formats.base import render
 from compactd.messages import Tool
@@ -39,11 +41,12 @@ class ReadingHandlers(Area):
         def work() -> Handled:
             state = session.fold
             view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
-            count, model = session.counter.count, state.model.model
+            counter, model = session.counter, state.model.model
+            provider = None if session.lookup is None else session.lookup.provider
             session.handed_epoch = view.epoch
 
             def made() -> wire.ContextResult:
-                return context(view, system, tools, fixed, count, model)
+                return context(view, system, tools, fixed, counter, model, provider)
 
             return made() if is_quick(view.items) else self._daemon.in_worker(made)
 
@@ -52,11 +55,13 @@ class ReadingHandlers(Area):
             system: str | None,
             tools: tuple[Tool, ...],
             fixed: int,
-            count: Callable[[str], int],
+            counter: Counter,
             model: str | None,
+            provider: str | None,
         ) -> wire.ContextResult:
-            projection = project(view.items, count)
-            made = render(params.format, system, tools, projection, model)
+            projection = project(view.items, counter)
+            reasoning = provider in WANT_REASONING
+            made = render(params.format, system, tools, projection, model, with_reasoning=reasoning)
             return wire.ContextResult(
                 messages=tuple(made.messages),
                 tokens=projection.tokens + fixed,

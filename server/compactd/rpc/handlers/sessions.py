@@ -63,7 +63,7 @@ class SessionHandlers(Area):
             seq=session.seq,
             warnings=(
                 *started.warnings,
-                *self._daemon.warnings_of(session.working_dir),
+                *self._daemon.outside.warnings(session.working_dir),
                 *self._daemon.catalogue.warnings,
             ),
         )

@@ -1,0 +1,108 @@
+"""Writes the figures of docs/retention.md: each table between its marks, the pictures, docs/retention.json.
+
+The text between the marks `<!-- figures: NAME -->` and `<!-- end -->` is replaced; the rest is by hand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from benchmarks.retention import ablations, agreement, pictures, scoring, tables, walk
+from benchmarks.retention.ablations import Ablation
+from benchmarks.retention.agreement import Agreement
+from benchmarks.retention.figures import PARTS, Figures
+from benchmarks.retention.scoring import Job
+from benchmarks.retention.sessions import OWN, OWN_NAME, REPOSITORY, Source
+
+DOCS = REPOSITORY / "docs"
+PAGE = DOCS / "retention.md"
+JSON = DOCS / "retention.json"
+
+_BLOCK = re.compile(r"(<!-- figures: (?P<name>[a-z -]+) -->\n)(?P<text>.*?)(?P<end><!-- end -->)", re.DOTALL)
+
+
+class Published(Struct, frozen=True):
+    """Everything that the page shows."""
+
+    figures: Figures
+    agreement: dict[str, Agreement]
+    ablations: tuple[Ablation, ...]
+    ablations_every: int
+
+
+def published(
+    found: Figures, agreed: dict[str, Agreement], jobs: Sequence[Job], every: int, processes: int
+) -> Published:
+    """With the ablations, which are measured for it."""
+    asked = [replace(job, budgets=ablations.BUDGETS) for job in jobs]
+    return Published(found, agreed, tuple(ablations.measured(asked, every, processes)), every)
+
+
+def blocks(shown: Published, cache: Path) -> dict[str, str]:
+    """The text of each block of the page."""
+    own = Job(Source(OWN_NAME, OWN, "auto"), frozenset(), (), (), cache)
+    return {**blocks_of(shown), "walk": "\n".join(walk.page(scoring.cuts(own)[-1]))}
+
+
+def blocks_of(shown: Published) -> dict[str, str]:
+    """Of the blocks that follow from the figures alone."""
+    found = shown.figures
+    texts = {"data": f"Measured on {found.data}.", "agreement": agreement.table(shown.agreement)}
+    for part in PARTS:
+        texts[f"scores {part}"] = f"{_counted(found, part)}\n\n{tables.scores(found, part)}"
+        texts[f"differences {part}"] = tables.differences(found, part)
+        texts[f"ablations {part}"] = ablations.table(shown.ablations, part)
+    texts["ablations"] = _ablated(shown)
+    texts["categories"] = tables.categories(found, str(found.sessions_budget))
+    texts["checks"] = _checks(shown)
+    return texts
+
+
+def _counted(found: Figures, part: str) -> str:
+    scores = next(iter(found.scores[part].values()), {})
+    one = next(iter(scores.values()), None)
+    return "" if one is None else f"{one.sessions} sessions, {one.cuts} cuts."
+
+
+def _ablated(shown: Published) -> str:
+    cuts = {part: max(s.cuts for s in shown.ablations[0].scores[part].values()) for part in PARTS}
+    which = "every cut" if shown.ablations_every == 1 else f"one of {shown.ablations_every} cuts"
+    return f"Here {which}: {cuts['tuned']} of the sessions tuned on, {cuts['aside']} of those put aside."
+
+
+def _checks(shown: Published) -> str:
+    found = shown.figures
+    refused = sum(score.refused for score in found.scores["all"].get("extract", {}).values())
+    return (
+        f"Of all these compactions of ours {found.over} were over their budget (beyond the marks that the"
+        f" rendering adds), {found.made} named an atom that their past does not hold, {refused} were refused"
+        " because the newest request alone does not fit."
+    )
+
+
+def filled(page: str, texts: Mapping[str, str]) -> str:
+    """`page` with its blocks replaced. Raises `KeyError` for a block that nothing is known of."""
+    return _BLOCK.sub(lambda found: f"{found[1]}\n{texts[found['name']]}\n\n{found['end']}", page)
+
+
+def write(shown: Published, cache: Path) -> list[Path]:
+    """Writes page, pictures and JSON anew; their files."""
+    PAGE.write_text(filled(PAGE.read_text("utf-8"), blocks(shown, cache)), "utf-8")
+    JSON.write_bytes(msgspec.json.format(msgspec.json.encode(shown), indent=1) + b"\n")
+    return [PAGE, JSON, *pictures.write(shown.figures, DOCS)]
+
+
+def stale(page: str, shown: Published) -> list[str]:
+    """Blocks of `page` that are not what the figures say."""
+    wanted = blocks_of(shown)
+    return [
+        found["name"]
+        for found in _BLOCK.finditer(page)
+        if found["name"] in wanted and found["text"].strip() != wanted[found["name"]].strip()
+    ]

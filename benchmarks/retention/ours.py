@@ -1,0 +1,207 @@
+"""What `extract` makes of a cut: the next request of a session compacted to a target, as its text.
+
+`in_process` runs the same plan and compaction as the daemon, without journal and pipes; `Daemon` spawns the
+real one and asks it.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from benchmarks.retention.records import SUMMARY, Call, Record, call_line
+from compactd.client import Client, RpcError
+from compactd.core.budget import Size, Window, stand
+from compactd.core.compaction import Draft, Shortened
+from compactd.core.entries import Item, View, with_stub
+from compactd.core.material import Work
+from compactd.core.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
+from compactd.core.settings import merge
+from compactd.core.tokens import message_tokens
+from compactd.core.units import FactCache
+from compactd.errors import CannotFit
+from compactd.flowing import drive
+from compactd.formats.base import read_messages
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import CompactionResult, Message, Meta, Text, ToolCall, ToolResult
+from compactd.providers.counters import counter_for
+
+MODEL = "openai/gpt-4o"
+WINDOW = 10_000_000
+"""Nothing is due by itself: the budget alone decides."""
+
+TIMEOUT_S = 120.0
+
+
+class Made(Struct, frozen=True):
+    """A compacted context."""
+
+    context: str
+    """Of the whole next request; empty where none could be made."""
+    summary: str
+    """The record in it."""
+    seconds: float
+    """From request to result."""
+
+
+REFUSED = Made("", "", 0.0)
+"""The newest request alone does not fit."""
+
+
+def message_of(record: Record) -> Message:
+    """A record as it is appended."""
+    if record.role == "tool":
+        result = ToolResult(
+            call_id=record.call_id or "x",
+            name=record.tool or None,
+            content=record.text,
+            is_error=record.is_error,
+        )
+        return Message(role="tool", content=(result,))
+    texts = (Text(text=record.text),) if record.text else ()
+    calls = tuple(
+        ToolCall(call_id=call.call_id, name=call.name, arguments=Raw(json.dumps(call.arguments).encode()))
+        for call in record.calls
+    )
+    meta = None
+    if record.kind == SUMMARY:
+        meta = Meta(type="compaction_summary")
+    elif record.kind:
+        meta = Meta(synthetic=True)
+    role = "assistant" if record.role == "assistant" else "user"
+    return Message(role=role, content=(*texts, *calls) or (Text(text="(empty)"),), meta=meta)
+
+
+def items_of(records: Sequence[Record]) -> tuple[Item, ...]:
+    """The messages of a past, counted; a system prompt is none."""
+    counter = counter_for("auto", "o200k_base", MODEL)
+    messages = [message_of(record) for record in records if record.role != "system"]
+    return tuple(
+        Item(entry_id=f"e{number}", body=message, tokens=message_tokens(message, counter))
+        for number, message in enumerate(messages, 1)
+    )
+
+
+def text_of(messages: Sequence[Message]) -> str:
+    """A request's messages as the metric renders a context."""
+    shown: list[str] = []
+    for message in messages:
+        for block in message.content:
+            match block:
+                case Text(text=text):
+                    shown.append(f"[{message.role}] {text}")
+                case ToolCall(name=name, arguments=raw):
+                    shown.append(call_line(Call("", name, json.loads(bytes(raw)))))
+                case ToolResult(content=content):
+                    blocks = content if isinstance(content, tuple) else ()
+                    inner = content if isinstance(content, str) else _texts(blocks)
+                    shown.append(f"[tool] {inner}")
+    return "\n".join(shown)
+
+
+def _texts(blocks: Sequence[object]) -> str:
+    return " ".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def in_process(items: tuple[Item, ...], budget: int, cache: FactCache | None = None) -> Made:
+    """The context that a session of these messages has after `session/compact`, strategy `extract`.
+
+    Raises what the engine raises, but for the refusal of what cannot fit.
+    """
+    tokens = sum(item.tokens for item in items)
+    settings = merge([])
+    inputs = Inputs(
+        view=View(items=items, tail_from=0, tokens=tokens, epoch=1),
+        fixed=Fixed(),
+        settings=settings.settings,
+        standing=stand(
+            settings, Window(window=WINDOW, confidence="fact", source="registry"), Size(estimated=tokens)
+        ),
+        request=CompactRequest(target_tokens=budget, strategy="extract", force=True),
+        counter=counter_for("auto", "o200k_base", MODEL),
+        originals=items,
+    )
+    began = time.perf_counter()
+    try:
+        made = plan(inputs)
+    except CannotFit:
+        return REFUSED
+    if isinstance(made, NotCompacted):
+        return Made(text_of([item.message for item in items]), "", time.perf_counter() - began)
+    work = Work(inputs=inputs, originals=items, cache=cache if cache is not None else FactCache())
+    outcome = drive(work, made)
+    seconds = time.perf_counter() - began
+    if isinstance(outcome, Draft):
+        return Made(text_of(_view_after(items, outcome)), outcome.summary, seconds)
+    if isinstance(outcome, Shortened):
+        stubs = {stub.entry_id: stub for stub in outcome.stubs}
+        shown = [with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items]
+        return Made(text_of([item.message for item in shown]), "", seconds)
+    return Made(text_of([item.message for item in items]), "", seconds)
+
+
+def _view_after(items: Sequence[Item], draft: Draft) -> list[Message]:
+    """The messages of the next request: the summary, what is pinned, the tail."""
+    stubs = {stub.entry_id: stub for stub in draft.stubs}
+    shown = {i.entry_id: with_stub(i, stubs[i.entry_id]) if i.entry_id in stubs else i for i in items}
+    names = [item.entry_id for item in items]
+    tail = names[names.index(draft.first_kept) :] if draft.first_kept is not None else []
+    summary = Message(role="user", content=(Text(text=draft.summary),))
+    return [summary, *(shown[name].message for name in (*draft.pinned, *tail))]
+
+
+class _Started(Struct):
+    session_id: str
+
+
+class _Context(Struct):
+    messages: list[Raw]
+
+
+class Daemon:
+    """The real daemon, spawned; one session for each past."""
+
+    def __init__(self) -> None:
+        self._client = Client()
+
+    def compacted(self, records: Sequence[Record], budget: int) -> Made:
+        """The same as `in_process`, asked for over its pipes. Raises `RpcError` for other refusals."""
+        ask = self._client.ask
+        session_id = ask(
+            "session/start", {"model": MODEL, "compaction": _OFF, "persist": False}, _Started
+        ).session_id
+        messages = [message_of(record) for record in records if record.role != "system"]
+        self._client.call(
+            "session/append",
+            {"session_id": session_id, "messages": [Raw(encode_message(message)) for message in messages]},
+            timeout_s=TIMEOUT_S,
+        )
+        compact = {
+            "session_id": session_id,
+            "strategy": "extract",
+            "target_tokens": budget,
+            "force": True,
+        }
+        began = time.perf_counter()
+        try:
+            result = ask("session/compact", compact, CompactionResult, timeout_s=TIMEOUT_S)
+        except RpcError as error:
+            if error.code != CannotFit.code:
+                raise
+            return REFUSED
+        finally:
+            seconds = time.perf_counter() - began
+        view = ask("session/context", {"session_id": session_id}, _Context, timeout_s=TIMEOUT_S)
+        self._client.call("session/close", {"session_id": session_id})
+        shown = [message for message, _ in read_messages(view.messages)]
+        return Made(text_of(shown), result.summary or "", seconds)
+
+    def close(self) -> None:
+        """Ends the daemon."""
+        self._client.close()
+
+
+_OFF = {"enabled": False, "context_window": WINDOW}

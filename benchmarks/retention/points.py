@@ -1,0 +1,150 @@
+"""The cuts that a compaction is judged at: a recorded session parted into a past and a known future."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from benchmarks.retention.atoms import Atom, Atoms
+from benchmarks.retention.judging import kept, surprise, written_and_seen
+from benchmarks.retention.probes import Probe, Probes, probes_of
+from benchmarks.retention.records import SUMMARY, Record, Session, context_of, working_dir
+from compactd.providers.counters import counter_for
+
+SHARES = (0.5, 0.75)
+LEAST_STRETCH, LEAST_PAST, LEAST_FUTURE = 20_000, 12_000, 3_000
+"""Tokens, estimated: the cuts shall not depend on a tokenizer."""
+CHARS_A_TOKEN = 3.6
+LEAST_MESSAGES = 6
+LEAST_PROBES = 8
+
+count = counter_for("tokenizer", "o200k_base").count
+"""Tokens of a text, as budgets are meant."""
+
+
+class Point(Struct, frozen=True):
+    """Where a session is cut. Indices of its messages."""
+
+    start: int
+    """First message of the past."""
+    cut: int
+    """First message of the future."""
+    end: int
+    """Behind the future's last."""
+    summary: int = -1
+    """The message that holds a recorded summary of the past; -1 where the cut is ours."""
+
+
+class Cut(Struct):
+    """A point with all that does not depend on what is judged there."""
+
+    session: str
+    folder: str
+    point: Point
+    past: tuple[Record, ...]
+    future: tuple[Record, ...]
+    probes: Probes
+    full: frozenset[Probe]
+    """Those that the whole past passes: what a score is a share of."""
+    wrote: bytes
+    saw: bytes
+    bits_nothing: int
+    bits_past: int
+    sizes: tuple[int, ...]
+    """Tokens of each message of the past, rendered."""
+    common: frozenset[Atom] = frozenset()
+    """Atoms that are no probes, for other sessions show them too."""
+    summary: str = ""
+    """The recorded one, rendered; empty where the cut is ours."""
+
+
+def estimated(records: Sequence[Record]) -> list[float]:
+    """Tokens of each message, from its characters."""
+    return [len(record.rendered) / CHARS_A_TOKEN for record in records]
+
+
+def summaries(records: Sequence[Record]) -> list[int]:
+    """Where recorded compactions are."""
+    return [at for at, record in enumerate(records) if record.kind == SUMMARY]
+
+
+def stretches(starts: Sequence[int], end: int) -> list[tuple[int, int]]:
+    """The parts of a session between recorded compactions."""
+    return list(itertools.pairwise([0, *starts, end]))
+
+
+def cut_at(records: Sequence[Record], sizes: Sequence[float], low: int, high: int, share: float) -> int:
+    """Where `share` of a stretch's tokens lie before, moved forward past tool results."""
+    wanted = share * sum(sizes[low:high])
+    before, at = 0.0, low
+    while at < high:
+        before += sizes[at]
+        at += 1
+        if before >= wanted:
+            break
+    while at < high and records[at].role == "tool":
+        at += 1
+    return at
+
+
+def points_of(records: Sequence[Record]) -> Iterator[Point]:
+    """The cuts at 50 % and 75 % of each stretch that is long enough."""
+    sizes = estimated(records)
+    for low, high in stretches(summaries(records), len(records)):
+        if sum(sizes[low:high]) < LEAST_STRETCH:
+            continue
+        for share in SHARES:
+            point = Point(low, cut_at(records, sizes, low, high, share), high)
+            if _is_wide(point, sizes):
+                yield point
+
+
+def recorded_points(records: Sequence[Record]) -> Iterator[Point]:
+    """The cuts at recorded compactions: the future begins behind the summary."""
+    sizes = estimated(records)
+    starts = summaries(records)
+    for (low, at), (_, high) in itertools.pairwise(stretches(starts, len(records))):
+        point = Point(low, at + 1, high, at)
+        if _is_wide(point, sizes):
+            yield point
+
+
+def _is_wide(point: Point, sizes: Sequence[float]) -> bool:
+    past_end = point.cut if point.summary < 0 else point.summary
+    return (
+        point.end - point.cut >= LEAST_MESSAGES
+        and sum(sizes[point.start : past_end]) >= LEAST_PAST
+        and sum(sizes[point.cut : point.end]) >= LEAST_FUTURE
+    )
+
+
+def cuts_of(session: Session, common: frozenset[Atom], points: Sequence[Point]) -> Iterator[Cut]:
+    """What there is to judge at each point; one with few probes is left out. O(length) each."""
+    folder = working_dir(session.records)
+    atoms = Atoms(folder)
+    for point in points:
+        past = session.records[point.start : point.cut if point.summary < 0 else point.summary]
+        future = session.records[point.cut : point.end]
+        probes = probes_of(past, future, atoms, folder, common)
+        if len(probes.atoms) < LEAST_PROBES:
+            continue
+        text = context_of(past)
+        wrote, saw = written_and_seen(future, [count(record.rendered) for record in future])
+        yield Cut(
+            session=session.name,
+            folder=folder,
+            point=point,
+            past=past,
+            future=future,
+            probes=probes,
+            full=frozenset(kept(probes, text, atoms, folder)),
+            wrote=wrote,
+            saw=saw,
+            bits_nothing=surprise("", wrote, saw),
+            bits_past=surprise(text, wrote, saw),
+            sizes=tuple(count(record.rendered) for record in past),
+            common=common,
+            summary="" if point.summary < 0 else session.records[point.summary].rendered,
+        )

@@ -1,0 +1,116 @@
+"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it."""
+
+from __future__ import annotations
+
+import argparse
+
+from msgspec.structs import replace
+
+from compactd.cli.converting import converted
+from compactd.cli.ending import DONE, FAILED, NOTHING_TO_DO, Stop
+from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
+from compactd.cli.output import writable, write_beside
+from compactd.cli.page import Page, plural
+from compactd.formats.detect import NAMES
+from compactd.formats.diagnosis import Diagnosis, Finding, diagnose
+from compactd.formats.session_file import SessionFile
+from compactd.formats.writing import WRITABLE, neutral_document, write
+from compactd.store.records import scan
+
+ABOUT = f"""\
+Looks for torn, damaged and repeated lines, results without calls and calls without
+results, wrong roles, and summaries that stand twice; prints each with its place.
+`--repair OUT` writes a copy without them, in the same format; FILE is never changed.
+Exits 1 where something was found, 0 where not.
+
+{KNOWN}
+"""
+
+_SHOWN = 100
+"""Findings that are printed; `--json` has all."""
+
+
+def fill(parser: argparse.ArgumentParser) -> None:
+    """A file."""
+    parser.description = ABOUT
+    parser.add_argument("file", metavar="FILE", help="a session file, - for standard input")
+    parser.add_argument("--repair", dest="output", metavar="OUT", help="write a repaired copy here")
+
+
+def run(options: argparse.Namespace, page: Page) -> int:
+    """Reads, tells, repairs."""
+    path = checked(options.file)
+    target = None if options.output is None else writable(options.output, path)
+    data = bytes_at(path)
+    file = file_in(path, data)
+    found = diagnose(data, file)
+    findings = (*_of_journal(file, data), *found.findings)
+    lost: tuple[str, ...] = ()
+    if target is not None and findings:
+        repaired, lost = _repaired(data, file, found)
+        write_beside(target, repaired)
+    if page.is_json:
+        page.json(
+            {
+                "file": str(path),
+                "format": file.format,
+                "messages": len(file.messages),
+                "compactions": file.compactions,
+                "findings": findings,
+                "repaired": str(target) if target is not None and findings else None,
+                "lost": lost,
+            }
+        )
+    else:
+        _draw(page, path.name, file, findings)
+        if target is not None and findings:
+            page.line(f"wrote {target}: {plural(len(found.mended.messages), 'message')}")
+            for what in lost:
+                page.line(f"  {what}", "due")
+        elif findings:
+            page.line("`--repair OUT` writes a copy without these")
+    if target is None:
+        return FAILED if findings else DONE
+    return DONE if findings else NOTHING_TO_DO
+
+
+def _of_journal(file: SessionFile, data: bytes) -> tuple[Finding, ...]:
+    """Damage in one of our own journals, as `session/start` sees it."""
+    if file.format != "compactd":
+        return ()
+    damage = scan(data).damage
+    if damage is None:
+        return ()
+    told = f"it holds no whole record; {plural(len(damage.after), 'record')} behind it can be read"
+    return (Finding(kind="damaged journal", text=told, line=damage.line),)
+
+
+def _repaired(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
+    """(the copy, what it cannot hold). Raises `Stop`."""
+    if file.format == "compactd":
+        from compactd.cli.salvage import salvaged
+
+        saved = salvaged(data)
+        if saved is None:
+            raise Stop("the first record of the journal is lost: nothing can be opened again.")
+        return saved[0], ()
+    if file.format in WRITABLE:
+        written = write(found.mended, file.format)
+        return written.data, written.warnings
+    made = converted(neutral_document(found.mended), replace(file, format="neutral"), file.format)
+    return made.data, made.warnings
+
+
+def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...]) -> None:
+    count = plural(len(file.messages), "message")
+    page.line(f"{name} · {NAMES.get(file.format, file.format)} · {count}")
+    if not findings:
+        page.line("nothing is wrong with it")
+        return
+    page.line(plural(len(findings), "finding"), "due")
+    for finding in findings[:_SHOWN]:
+        place = f"message {finding.message}" if finding.message is not None else ""
+        place = f"line {finding.line}" if finding.line is not None else place
+        page.line(f"  {finding.kind:20} {place:14} {finding.text}")
+    if len(findings) > _SHOWN:
+        page.line(f"  … {len(findings) - _SHOWN:,} more; --json has all")

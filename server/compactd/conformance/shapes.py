@@ -1,0 +1,258 @@
+"""What the checks read of results. Fields that no check looks at are left out; others may come."""
+
+from __future__ import annotations
+
+from msgspec import Raw, Struct
+
+
+class Usage(Struct, frozen=True):
+    """`TokenUsage`."""
+
+    total_tokens: int
+    last_prompt_tokens: int
+    current_context_tokens: int | None
+    current_context_source: str
+    context_window: int | None
+    epoch: int
+
+
+class Started(Struct, frozen=True):
+    """Of `session/start`."""
+
+    session_id: str
+    resumed: bool
+    read_only: bool
+    message_count: int
+    seq: int
+    token_usage: Usage
+    warnings: tuple[str, ...]
+
+
+class Decided(Struct, frozen=True):
+    """`decision`."""
+
+    kind: str
+    used: int
+
+
+class Appended(Struct, frozen=True):
+    """Of `session/append`."""
+
+    entry_ids: tuple[str, ...]
+    duplicates: tuple[str, ...]
+    pending_calls: tuple[str, ...]
+    token_usage: Usage
+    decision: Decided
+
+
+class Context(Struct, frozen=True):
+    """Of `session/context`."""
+
+    messages: tuple[Raw, ...]
+    tokens: int
+    epoch: int
+    repairs: tuple[Raw, ...]
+    system: str | None = None
+
+
+class Compaction(Struct, frozen=True):
+    """Of `session/compact`."""
+
+    compacted: bool
+    reason: str
+    compaction_id: str | None
+    strategy: str
+    messages_before: int
+    messages_after: int
+    messages_removed: int
+    tokens_before: int
+    tokens_after: int
+    tokens_saved: int
+    first_kept_entry_id: str | None
+    kept_messages: int
+    pinned_entry_ids: tuple[str, ...]
+    summary: str
+    read_files: tuple[str, ...]
+    modified_files: tuple[str, ...]
+
+
+class HistoryEntry(Struct, frozen=True):
+    """One entry of `session/history`."""
+
+    entry_id: str
+    kind: str
+    in_context: bool
+    message: Raw = Raw(b"null")
+    title: str | None = None
+
+
+class History(Struct, frozen=True):
+    """Of `session/history`."""
+
+    entries: tuple[HistoryEntry, ...]
+
+
+class Hit(Struct, frozen=True):
+    """One hit of `session/search`."""
+
+    entry_id: str
+    snippet: str
+    in_context: bool
+
+
+class Hits(Struct, frozen=True):
+    """Of `session/search`."""
+
+    hits: tuple[Hit, ...]
+
+
+class Original(Struct, frozen=True):
+    """One entry of `session/expand`."""
+
+    entry_id: str
+    message: Raw
+
+
+class Originals(Struct, frozen=True):
+    """Of `session/expand`."""
+
+    entries: tuple[Original, ...]
+
+
+class Rewound(Struct, frozen=True):
+    """Of `session/undo` and `session/redo`."""
+
+    message_count: int
+    token_usage: Usage
+    compaction_id: str | None = None
+
+
+class Compactions(Struct, frozen=True):
+    """`compaction` of `agent/state`."""
+
+    running: bool
+    count: int
+
+
+class State(Struct, frozen=True):
+    """Of `agent/state`."""
+
+    session_id: str
+    status: str
+    message_count: int
+    token_usage: Usage
+    compaction: Compactions
+
+
+class Row(Struct, frozen=True):
+    """One session of `session/list`."""
+
+    session_id: str
+    message_count: int
+
+
+class Rows(Struct, frozen=True):
+    """Of `session/list`."""
+
+    sessions: tuple[Row, ...]
+
+
+class Begun(Struct, frozen=True):
+    """Of `turn/begin`."""
+
+    compaction: Compaction | None
+    token_usage: Usage
+
+
+class Failed(Struct, frozen=True):
+    """Of `turn/error`."""
+
+    overflow: bool
+    kind: str
+    retry: bool
+    compaction: Compaction | None = None
+
+
+class Class(Struct, frozen=True):
+    """Of `overflow/classify`."""
+
+    overflow: bool
+    kind: str
+    limit: int | None
+    fix: str
+
+
+class Known(Struct, frozen=True):
+    """Of `models/lookup`."""
+
+    context_window: int | None
+    confidence: str
+
+
+class Nothing(Struct, frozen=True):
+    """A result without a field that matters here."""
+
+
+class Path(Struct, frozen=True):
+    """`data` of -32602."""
+
+    path: str
+
+
+class Exists(Struct, frozen=True):
+    """`data` of 1001."""
+
+    exists: bool = False
+
+
+class Initialized(Struct, frozen=True):
+    """Of `initialize`."""
+
+    capabilities: Capabilities
+
+
+class Capabilities(Struct, frozen=True):
+    """What `initialize` answers of the server."""
+
+    experimental: Experimental
+
+
+class Experimental(Struct, frozen=True):
+    """What is beyond LSP."""
+
+    compactd: Spoken
+
+
+class Spoken(Struct, frozen=True):
+    """The version and the methods."""
+
+    protocol_version: str
+    methods: tuple[str, ...]
+
+
+class Counted(Struct, frozen=True):
+    """Of `tokens/count`."""
+
+    tokens: int
+    exact: bool
+
+
+class Queued(Struct, frozen=True):
+    """Of `agent/prompt`."""
+
+    turn_id: str
+    queued: bool
+
+
+class Exported(Struct, frozen=True):
+    """Of `session/export`."""
+
+    format: str
+    content: Raw = Raw(b"null")
+
+
+class Imported(Struct, frozen=True):
+    """Of `session/import`."""
+
+    session_id: str
+    message_count: int

@@ -1,0 +1,184 @@
+"""The check of a summary, whoever wrote it: what it must hold is in it, and the result says what it lost.
+
+The user's constraints stand in it word for word. Facts of the removed text that were used again and are
+missing are appended under Critical Context, as far as a share of the budget goes. A model's summary that lost
+too much is repaired by `extract`'s record; what it states and the past does not hold is named.
+(Rules: behaviour.md, "A compaction", 4.)
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.core.constraints import Constraints, bullets, missing
+from compactd.core.extract import extract
+from compactd.core.fidelity import NOT_FOUND, unfounded
+from compactd.core.material import Material, Work, framed_by, layout_of, request_of, texts_of
+from compactd.core.plan import Plan
+from compactd.core.record import CONSTRAINTS, NONE, Layout
+from compactd.core.retention import FactSearch
+from compactd.core.summary import truncated, under_heading
+from compactd.messages import Retention
+
+SUPPLEMENT_DIVISOR: Final = 4
+"""Of the summary's budget, for facts that a summary lost."""
+
+RECORD_LEAST: Final = 96
+"""Tokens below which a record beside a model's summary says nothing."""
+
+CROWDED: Final = 8
+"""A model's summary that leaves less than the budget ÷ this leaves no room for a repair worth the name."""
+
+RECORD_DIVISOR: Final = 2
+"""Of what a model's summary leaves of the budget, for the record; the rest names what is still lost."""
+
+
+class Checked(Struct, frozen=True, kw_only=True):
+    """A summary as it will stand in the view."""
+
+    text: str
+    retention: Retention
+    note: str = ""
+    """What was repaired, for a person."""
+    why: str = ""
+    """Why it cannot be used."""
+    unfounded: tuple[str, ...] = ()
+    """Names, numbers and commands in it that the past does not hold."""
+
+
+class Guard:
+    """What the summaries of one compaction are checked against: what stays is looked at once."""
+
+    def __init__(self, work: Work, made: Plan, material: Material) -> None:
+        """O(features of what goes + length of what stays)."""
+        self._work, self._made, self._material = work, made, material
+        self._layout: Layout = layout_of(work)
+        self._count = work.inputs.counter.count
+        stays = tuple(text for item in material.stays for text in texts_of(item))
+        self._demands = Constraints(made.constraints, made.superseded)
+        self._search = FactSearch(material.gone, stays, cache=work.cache, demands=self._demands)
+
+    def of_record(self, text: str) -> Checked:
+        """The check of `extract`'s text, which holds the constraints already."""
+        lines = self._supplement(text, self._made.summary_budget - self._count(text))
+        if lines:
+            text = under_heading(text, lines, self._layout.context, self._end)
+        return Checked(text=text, retention=self._search.with_summary(text))
+
+    def of_counts(self, extra: str) -> Checked:
+        """The text of `truncate`, with the constraints and what was used again."""
+        made, rules = self._made, self._work.inputs.settings.rules
+
+        def text_of(*parts: str) -> str:
+            return truncated(
+                rules,
+                self._material.gone,
+                messages=made.messages_removed,
+                extra="\n\n".join(part for part in parts if part),
+                read=self._material.read,
+                modified=self._material.modified,
+                budget_tokens=made.summary_budget,
+                counter=self._work.inputs.counter,
+            )
+
+        pinned = "\n".join((CONSTRAINTS, *bullets(made.constraints))) if made.constraints else ""
+        text = text_of(extra, pinned)
+        room = made.summary_budget - self._count(text) - self._count(self._layout.context + "\n\n")
+        lines = self._supplement(text, room)
+        if lines:
+            text = text_of(extra, pinned, f"{self._layout.context}\n{lines}")
+        return Checked(text=text, retention=self._search.with_summary(text))
+
+    def of_answer(self, body: str) -> Checked:
+        """The check of what a model wrote."""
+        made = self._made
+        own = framed_by(self._work, made, self._material, body)
+        before = self._search.with_summary(own).score
+        strange = self._unfounded(body)
+        body = self._with_constraints(body)
+        note = ""
+        if before < self._work.inputs.settings.retention_floor:
+            kept = f"the model's summary kept {before:.0%} of the facts that were used again"
+            room = made.summary_budget - self._count(own)
+            if room < made.summary_budget // CROWDED or room < RECORD_LEAST:
+                return Checked(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
+            body = self._repaired(body)
+            note = f"{kept}; extract's record was added"
+        text = framed_by(self._work, made, self._material, body)
+        lines = self._supplement(text, made.summary_budget - self._count(text))
+        if lines:
+            body = under_heading(body, lines, self._layout.context)
+        if strange:
+            body = f"{body}\n\n{NOT_FOUND}{', '.join(strange)}"
+        if lines or strange:
+            text = framed_by(self._work, made, self._material, body)
+        found = self._search.with_summary(text)
+        return Checked(text=text, retention=replace(found, before=before), note=note, unfounded=strange)
+
+    @property
+    def _end(self) -> str:
+        """How the profile's end line begins."""
+        return self._work.inputs.settings.rules.end.partition("{")[0]
+
+    def _supplement(self, text: str, room: int) -> str:
+        most = min(room, self._made.summary_budget // SUPPLEMENT_DIVISOR)
+        return self._search.supplement(text, most, self._count) if most > 0 else ""
+
+    def _with_constraints(self, body: str) -> str:
+        lacking = missing(self._made.constraints, body)
+        if not lacking:
+            return body
+        heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
+        return under_heading(body, "\n".join(bullets(lacking)), heading)
+
+    def _repaired(self, body: str) -> str:
+        """`body` with the record of `extract` under the same headings, as far as the budget goes."""
+        work, made, layout = self._work, self._made, self._layout
+        left = made.summary_budget - self._count(framed_by(work, made, self._material, body))
+        room = left // RECORD_DIVISOR
+        if room < RECORD_LEAST:
+            return body
+        found = extract(
+            self._material.gone,
+            self._material.stays,
+            request=request_of(self._material.stays),
+            budget_tokens=room,
+            count=self._count,
+            working_dir=work.working_dir,
+            cache=work.cache,
+            lead="",
+            layout=layout,
+            demands=self._demands,
+        )
+        for heading, lines in _sections(found.text, layout).items():
+            fresh = "\n".join(line for line in lines if line not in body)
+            if fresh.strip():
+                body = under_heading(body, fresh, heading)
+        return body
+
+    def _unfounded(self, body: str) -> tuple[str, ...]:
+        work, material = self._work, self._material
+        request = work.inputs.request
+        told = (request.instructions or "", *request.context)
+        past = (*material.gone, *material.stays)
+        known = () if material.merged is None else tuple(texts_of(material.merged))
+        texts = (text for item in past for text in texts_of(item))
+        return unfounded(body, (*told, *known), texts, self._search.programs)
+
+
+def _sections(text: str, layout: Layout) -> dict[str, list[str]]:
+    """The lines under each heading of a record, without `(none)`, lead and file lists."""
+    headings = {heading for heading, _ in layout.sections}
+    found: dict[str, list[str]] = {}
+    under: list[str] | None = None
+    for line in text.split("\n"):
+        if line in headings:
+            under = found.setdefault(line, [])
+        elif line.startswith(("<read-files>", "<modified-files>")):
+            under = None
+        elif under is not None and line.strip() and line != NONE:
+            under.append(line)
+    return found

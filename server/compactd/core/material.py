@@ -1,0 +1,118 @@
+"""What a compaction works on: the originals, those of them that go, and what stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from msgspec import Struct
+
+from compactd.core.asked import Inputs
+from compactd.core.clip import text_of_result
+from compactd.core.cuts import newest_request
+from compactd.core.entries import Item, with_stub
+from compactd.core.fileops import files_of
+from compactd.core.plan import Plan
+from compactd.core.record import LAYOUTS, SECTIONS, Layout
+from compactd.core.summary import framed
+from compactd.core.tokens import compact_arguments
+from compactd.core.units import FactCache
+from compactd.messages import Document, Text, ToolCall, ToolResult
+
+
+class Work(Struct, frozen=True, kw_only=True):
+    """What a compaction works on."""
+
+    inputs: Inputs
+    originals: tuple[Item, ...]
+    """Every message of the path as it was appended, oldest first, compacted or not: nothing wears out."""
+    working_dir: str | None = None
+    cache: FactCache | None = None
+    """Of the session: what is known of its messages already."""
+    summariser_window: int | None = None
+    """Tokens; none where it is not known."""
+    check: Callable[[str, float], None] | None = None
+    """Called at each step with its name and the share that is done; may raise, to cancel."""
+
+    def at(self, phase: str, fraction: float) -> None:
+        """Tells how far the work is."""
+        if self.check is not None:
+            self.check(phase, fraction)
+
+
+class Material(Struct, frozen=True, kw_only=True):
+    """What the strategies summarise."""
+
+    gone: tuple[Item, ...]
+    """Originals that the new view does not show word for word."""
+    history: tuple[Item, ...]
+    """Originals of what this compaction removes, without the prefix."""
+    prefix: tuple[Item, ...]
+    stays: tuple[Item, ...]
+    """Items of the new view, without the summary."""
+    merged: Item | None
+    read: tuple[str, ...]
+    modified: tuple[str, ...]
+
+
+def material_of(work: Work, made: Plan) -> Material:
+    view = {item.entry_id: item for item in work.inputs.view.items}
+    originals = work.originals or work.inputs.view.items
+    whole = {item.entry_id: item for item in originals}
+    stubs = {stub.entry_id: stub for stub in made.stubs}
+    stays = tuple(
+        with_stub(view[entry], stubs[entry]) if entry in stubs else view[entry]
+        for entry in (*made.pinned, *made.kept)
+    )
+    verbatim = {item.entry_id for item in stays if item.kind == "message"}
+    # What was appended after the plan was made follows the tail: it neither goes nor is counted.
+    later = view.keys() - {made.merged, *made.removed, *made.pinned, *made.kept}
+    gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
+    merged = None if made.merged is None else view[made.merged]
+    prefix = frozenset(made.prefix)
+    read, modified = files_of(gone if merged is None else (merged, *gone))
+    return Material(
+        gone=gone,
+        history=tuple(whole.get(entry, view[entry]) for entry in made.removed if entry not in prefix),
+        prefix=tuple(whole.get(entry, view[entry]) for entry in made.prefix),
+        stays=stays,
+        merged=merged,
+        read=read,
+        modified=modified,
+    )
+
+
+def layout_of(work: Work) -> Layout:
+    """The headings that the profile's prompt asks a model for."""
+    return LAYOUTS.get(work.inputs.settings.rules.prompt, SECTIONS)
+
+
+def framed_by(work: Work, made: Plan, material: Material, body: str) -> str:
+    return framed(
+        work.inputs.settings.rules,
+        body,
+        messages=made.messages_removed,
+        read=material.read,
+        modified=material.modified,
+        budget_tokens=made.summary_budget,
+        counter=work.inputs.counter,
+    )
+
+
+def request_of(stays: Sequence[Item]) -> Item | None:
+    at = newest_request(stays)
+    return None if at is None else stays[at]
+
+
+def texts_of(item: Item) -> Iterator[str]:
+    for block in item.message.content:
+        match block:
+            case Text(text=text):
+                yield text
+            case Document(text=str() as text):
+                yield text
+            case ToolCall(name=name, arguments=arguments):
+                yield f"{name} {compact_arguments(arguments)}"
+            case ToolResult():
+                yield text_of_result(block)
+            case _:
+                pass

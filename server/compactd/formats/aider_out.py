@@ -1,0 +1,42 @@
+"""A session as aider's chat history (see `aider`): Markdown, which has no place for calls and times."""
+
+from __future__ import annotations
+
+from compactd.formats.aider import ASKED, SHOWN, STARTED
+from compactd.formats.outgoing import arguments_text, iso, texts_of
+from compactd.formats.session_file import SessionFile
+from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
+
+
+def write(file: SessionFile) -> bytes:
+    """The file's bytes. O(bytes)."""
+    pieces = [_message(message) for message, _ in file.messages]
+    if not pieces or not pieces[0].startswith(STARTED):
+        at = next((message.created_at for message, _ in file.messages if message.created_at), None)
+        pieces.insert(0, f"\n{STARTED} at {iso(at)[:19].replace('T', ' ')}\n\n")
+    return "".join(pieces).encode("utf-8", "replace")
+
+
+def _message(message: Message) -> str:
+    text = "\n".join(one for one in map(_text, message.content) if one)
+    kind = None if message.meta is None else message.meta.kind
+    if message.role == "assistant" or kind == "aider_started":
+        return f"{text}\n"
+    is_shown = message.role == "tool" or (message.meta is not None and message.meta.synthetic)
+    mark = SHOWN if is_shown else ASKED
+    lines = text.split("\n")
+    return "".join(f"{mark}{line}\n" if line.strip() else f"{line}\n" for line in lines)
+
+
+def _text(block: Block) -> str:
+    match block:
+        case Text():
+            return block.text
+        case ToolCall():
+            return f"{block.name} {arguments_text(block)}"
+        case ToolResult():
+            return block.content if isinstance(block.content, str) else texts_of(block.content)
+        case Image():
+            return "[image]"
+        case _:
+            return ""

@@ -1,0 +1,229 @@
+"""OpenHands' events: a list, one a line, or an object with `events` or `items`; of its SDK, or of version 0.
+
+As OpenHands/software-agent-sdk defines them, `openhands-sdk/openhands/sdk/event/` (`condenser.py`, and in
+`llm_convertible/` `action.py`, `observation.py`, `message.py`, `system.py`), read 2026-11: each event has
+`kind`, its class's name. Actions with one `llm_response_id` came in one answer. A `Condensation` names the
+events that it takes out of the model's view, with a summary or without. Version 0 is read by `openhands_v0`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+
+from compactd.errors import CompactdError, InvalidParams
+from compactd.formats.documents import opened
+from compactd.formats.lines import Warn, records
+from compactd.formats.loose import Given, is_object, list_in, object_in, objects_in, text_in
+from compactd.formats.parts import NULL, fields, first_byte, string
+from compactd.formats.rendering import data_url
+from compactd.formats.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
+from compactd.messages import Block, Image, Message, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
+
+_SILENT = (
+    "CondensationRequest",
+    "ConversationStateUpdateEvent",
+    "ConversationErrorEvent",
+    "PauseEvent",
+    "TokenEvent",
+    "StreamingDeltaEvent",
+    "InterruptEvent",
+    "LLMCompletionLogEvent",
+)
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. An event that cannot be read is left out with a warning. Raises
+    `InvalidParams` where there are no events. Cost: O(bytes)."""
+    session = Collected("openhands")
+    events = events_of(data, session.warn)
+    reading: Reading
+    if any("kind" in event for event in events):
+        reading = Reading(session)
+    else:
+        from compactd.formats.openhands_v0 import ReadingV0
+
+        reading = ReadingV0(session)
+    for number, event in enumerate(events, start=1):
+        try:
+            reading.event(event)
+        except CompactdError as error:
+            session.warn(f"event {number} was left out: {error.message}")
+    return session.finished()
+
+
+def events_of(data: bytes, warn: Warn) -> list[Given]:
+    """The events of a file of whichever form."""
+    try:
+        _, listed = opened(data, warn, "events", "items", "history")
+    except InvalidParams:
+        return [record for _, record in records(data, warn)]
+    return [fields(raw, "$", "an event") for raw in listed if is_object(raw)]
+
+
+class Reading:
+    """Events of the SDK while they come in."""
+
+    def __init__(self, session: Collected) -> None:
+        self.session = session
+        self.starts: dict[str, int] = {}
+        """Of each event's id, where the message is that it became or joined."""
+        self._response = ""
+        """The model's response that the newest answer came in."""
+
+    def event(self, event: Given) -> None:
+        """Takes in the next event."""
+        kind, id = text_in(event, "kind"), text_field(event, "id")
+        at = unix_seconds(text_field(event, "timestamp"))
+        match kind:
+            case "SystemPromptEvent":
+                self.session.system_prompt = text_in(object_in(event, "system_prompt"), "text") or None
+            case "MessageEvent":
+                self._message(event, id, at)
+            case "ActionEvent":
+                self._action(event, id, at)
+            case "ObservationEvent":
+                given = object_in(event, "observation")
+                content = blocks_of(given.get("content", given.get("output", NULL)))
+                content += blocks_of(event.get("extended_content", NULL))
+                self.result(event, plain(content), is_true(given, "is_error"), at)
+            case "UserRejectObservation":
+                text = f"Action rejected: {text_in(event, 'rejection_reason')}"
+                self.result(event, text, True, at)
+            case "AgentErrorEvent":
+                self.result(event, text_in(event, "error"), True, at)
+            case "Condensation":
+                forgotten = [string(raw, "$.id") for raw in list_in(event, "forgotten_event_ids")]
+                self.condensed(text_in(event, "summary"), forgotten, id, at)
+            case "CondensationSummaryEvent":
+                self.session.summary(text_in(event, "summary"), id=id, created_at=at)
+            case _ if kind not in _SILENT:
+                self.session.pass_over(f"event of the unknown kind {kind!r}")
+
+    def start(self, id: str | None) -> None:
+        """Notes where the event's message will stand."""
+        if id is not None:
+            self.starts[id] = len(self.session.messages)
+
+    def _message(self, event: Given, id: str | None, at: float | None) -> None:
+        given = object_in(event, "llm_message")
+        self._response = ""
+        self.start(id)
+        blocks = blocks_of(given.get("content", NULL))
+        if text_in(given, "role") == "assistant":
+            self.session.add("assistant", (*_thinking(given), *blocks), id=id, created_at=at)
+            return
+        role = text_in(given, "role")
+        meta = Meta(synthetic=True) if text_in(event, "source") == "environment" else None
+        blocks += blocks_of(event.get("extended_content", NULL))
+        self.session.add("system" if role == "system" else "user", blocks, id=id, created_at=at, meta=meta)
+
+    def _action(self, event: Given, id: str | None, at: float | None) -> None:
+        given = object_in(event, "tool_call")
+        function = object_in(given, "function") or given
+        arguments = function.get("arguments", event.get("action", Raw(b"{}")))
+        call = ToolCall(
+            call_id=text_in(event, "tool_call_id") or text_in(given, "id"),
+            name=text_in(event, "tool_name") or text_in(function, "name"),
+            arguments=arguments,
+        )
+        said = blocks_of(event.get("thought", NULL))
+        self.say(text_in(event, "llm_response_id"), [*_thinking(event), *said, call], id, at)
+
+    def say(self, response: str, blocks: Sequence[Block], id: str | None, at: float | None) -> None:
+        """What the model said in `response`: more of the newest answer, or a new one."""
+        messages = self.session.messages
+        joins = response and response == self._response and messages and messages[-1][0].role == "assistant"
+        self._response = response
+        if not joins:
+            self.start(id)
+            self.session.add("assistant", blocks, id=id, created_at=at)
+            return
+        last: Message = messages.pop()[0]
+        self.start(id)
+        self.session.take(msgspec.structs.replace(last, content=(*last.content, *blocks)))
+
+    def result(
+        self, event: Given, content: str | tuple[Block, ...], is_error: bool, at: float | None
+    ) -> None:
+        """Takes in what a call gave back."""
+        id = text_field(event, "id")
+        self.start(id)
+        result = ToolResult(
+            call_id=text_in(event, "tool_call_id"),
+            name=text_field(event, "tool_name"),
+            content=content,
+            is_error=is_error,
+        )
+        self.session.add("tool", (result,), id=id, created_at=at)
+
+    def condensed(self, summary: str, forgotten: Sequence[str], id: str | None, at: float | None) -> None:
+        """Takes in a compaction that takes the events `forgotten` out of the view."""
+        session, place = self.session, len(self.session.messages)
+        gone = {self.starts[one] for one in forgotten if one in self.starts}
+        tail = max(gone, default=place - 1) + 1
+        if tail < place:
+            session.first_kept[place] = tail
+        if kept := tuple(at for at in range(tail) if at not in gone and self._is_shown(at)):
+            session.pinned[place] = kept
+        session.summary(summary or "[Older events were forgotten, without a summary.]", id=id, created_at=at)
+        self._response = ""
+
+    def _is_shown(self, place: int) -> bool:
+        """True for a message that the view before the compaction held."""
+        summaries = [at for at in range(len(self.session.messages)) if self._is_summary(at)]
+        if not summaries:
+            return True
+        last = summaries[-1]
+        start = self.session.first_kept.get(last, last + 1)
+        shown = place >= start or place in self.session.pinned.get(last, ())
+        return shown and not self._is_summary(place)
+
+    def _is_summary(self, place: int) -> bool:
+        meta = self.session.messages[place][0].meta
+        return meta is not None and meta.type == "compaction_summary"
+
+
+def plain(blocks: list[Block]) -> str | tuple[Block, ...]:
+    """A result's content: its text where it is all text, else its blocks."""
+    if all(isinstance(block, Text) for block in blocks):
+        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+    return tuple(blocks)
+
+
+def blocks_of(raw: Raw) -> list[Block]:
+    """The blocks of a content of LiteLLM's: text, and pictures by their addresses."""
+    if first_byte(raw) == b'"':
+        return [Text(text=string(raw, "$.content"))]
+    if first_byte(raw) != b"[":
+        return []
+    blocks: list[Block] = []
+    for given in objects_in({"content": raw}, "content"):
+        match text_in(given, "type"):
+            case "text":
+                blocks.append(Text(text=text_in(given, "text")))
+            case "image" if "image_urls" in given:
+                blocks += [_picture(string(one, "$.image_urls")) for one in list_in(given, "image_urls")]
+            case "image_url":
+                blocks.append(_picture(text_in(object_in(given, "image_url"), "url")))
+            case _:
+                blocks.append(Opaque(provider="openhands", raw=Raw(msgspec.json.encode(given))))
+    return blocks
+
+
+def _picture(url: str) -> Image:
+    inline = data_url(url)
+    return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
+
+
+def _thinking(given: Given) -> list[Block]:
+    blocks: list[Block] = []
+    for one in objects_in(given, "thinking_blocks"):
+        if text_in(one, "type") == "redacted_thinking":
+            blocks.append(Thinking(redacted=text_in(one, "data")))
+        else:
+            blocks.append(Thinking(text=text_in(one, "thinking"), signature=text_field(one, "signature")))
+    reasoning = text_in(given, "reasoning_content")
+    return blocks or ([Thinking(text=reasoning)] if reasoning else [])

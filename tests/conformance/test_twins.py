@@ -1,0 +1,84 @@
+"""Twenty daemons with one fault each (`twins/`): the suite names what each breaks, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from compactd.conformance import suite
+
+TWINS = Path(__file__).parent / "twins"
+
+PAIRS = ("every-call-has-its-result", "every-result-has-its-call", "roles-as-providers-want-them")
+SIZES = ("smaller-or-not-compacted", "the-second-time-nothing")
+EVENTS = ("every-start-has-its-end", "every-end-has-its-start", "seq-has-no-gap")
+BYTES = ("arguments-keep-their-bytes", "no-character-is-cut")
+ANSWERS = ("one-answer", "bad-requests-are-answered")
+FILES = ("a-changed-file-is-not-a-read-file", "files-accumulate")
+
+BROKEN = {
+    "a call parted from its result": ("every-call-has-its-result", PAIRS),
+    "an orphan result": ("every-result-has-its-call", PAIRS),
+    "the newest request reworded": ("newest-request-word-for-word", ("undo-keeps-later-messages",)),
+    "a count that ignores the system prompt": ("the-system-prompt-counts", SIZES),
+    "growth reported as success": ("smaller-or-not-compacted", SIZES),
+    "a second compaction without gain": ("the-second-time-nothing", SIZES),
+    "an event without its end": ("every-start-has-its-end", EVENTS),
+    "an end without a start": ("every-end-has-its-start", EVENTS),
+    "a seq gap": ("seq-has-no-gap", EVENTS),
+    "state that waits": ("state-does-not-wait", ("reading-and-appending-go-on",)),
+    "an acknowledged message lost at SIGKILL": ("acknowledged-is-durable", ("undo-keeps-later-messages",)),
+    "a torn record accepted": ("torn-records-are-told", ("a-message-id-counts-once",)),
+    "undo that loses later messages": ("undo-keeps-later-messages", ("undo-of-nothing",)),
+    "search that forgets what was compacted": (
+        "search-finds-what-was-compacted",
+        ("originals-can-be-expanded",),
+    ),
+    "a file both read and modified": ("a-changed-file-is-not-a-read-file", FILES),
+    "a UTF-8 cut": ("no-character-is-cut", BYTES),
+    "a re-cased argument": ("arguments-keep-their-bytes", BYTES),
+    "two answers to a request": ("one-answer", ANSWERS),
+    "none to a bad one": ("bad-requests-are-answered", ANSWERS),
+    "a path made of an id": ("an-id-is-no-path", ("a-message-id-counts-once",)),
+}
+"""Each twin's check, and others of its area that it must not fail."""
+
+WHOLE = os.environ.get("COMPACTD_TWINS", "a torn record accepted")
+"""Which twins meet the whole suite: one by name, or `all` (some minutes)."""
+
+
+def failed(twin: str, only: tuple[str, ...] = ()) -> set[str]:
+    """The checks that a twin fails."""
+    verdicts = suite.run((sys.executable, str(TWINS), twin), os.environ, only=only)
+    return {one.name for one in verdicts if one.outcome == "failed"}
+
+
+@pytest.mark.parametrize("twin", BROKEN)
+def test_each_broken_twin_fails_at_its_law_alone(twin: str) -> None:
+    check, area = BROKEN[twin]
+
+    assert failed(twin, (check, *area)) == {check}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("twin", BROKEN if WHOLE == "all" else [WHOLE])
+def test_the_whole_suite_finds_nothing_else_in_a_twin(twin: str) -> None:
+    assert failed(twin) == {BROKEN[twin][0]}
+
+
+def test_a_failure_tells_what_was_sent_also_where_an_earlier_check_sent_it() -> None:
+    verdicts = suite.run((sys.executable, str(TWINS), "a seq gap"), os.environ, only=EVENTS)
+
+    (gap,) = (one for one in verdicts if one.outcome == "failed")
+    assert any("session/append" in sent for sent in gap.sent)
+    assert gap.seen.startswith("[1, 2, 3, 5, 6")
+
+
+def test_there_are_twenty_twins_each_with_a_check_of_the_suite() -> None:
+    checks = {check.name for check in suite.CHECKS}
+
+    assert len(BROKEN) == 20
+    assert {name for check, area in BROKEN.values() for name in (check, *area)} <= checks

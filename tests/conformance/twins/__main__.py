@@ -1,0 +1,38 @@
+"""`python twins NAME`: the real daemon with one fault."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import insides
+import streams
+
+TWINS = {
+    "a call parted from its result": streams.PartsACall,
+    "an orphan result": streams.LeavesAnOrphan,
+    "the newest request reworded": streams.Rewords,
+    "a count that ignores the system prompt": insides.forgets_the_system_prompt,
+    "growth reported as success": streams.ReportsGrowth,
+    "a second compaction without gain": streams.CompactsForNothing,
+    "an event without its end": streams.ForgetsAnEnd,
+    "an end without a start": streams.EndsWhatNeverBegan,
+    "a seq gap": streams.SkipsANumber,
+    "state that waits": streams.StateWaits,
+    "an acknowledged message lost at SIGKILL": insides.acknowledges_too_early,
+    "a torn record accepted": insides.takes_torn_records_in,
+    "undo that loses later messages": insides.undoes_what_came_later,
+    "search that forgets what was compacted": streams.ForgetsWhatWasCompacted,
+    "a file both read and modified": streams.ListsAFileTwice,
+    "a UTF-8 cut": streams.CutsACharacter,
+    "a re-cased argument": streams.ChangesTheCase,
+    "two answers to a request": streams.AnswersTwice,
+    "none to a bad one": streams.AnswersNone,
+    "a path made of an id": insides.makes_paths_of_ids,
+}
+
+if __name__ == "__main__":
+    made = TWINS[sys.argv[1]]
+    code = made().run() if isinstance(made, type) else made()
+    sys.stdout.flush()
+    os._exit(code)

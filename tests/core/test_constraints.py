@@ -1,0 +1,227 @@
+"""The user's constraints: which sentences are some, who may say them, which of two that disagree counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactd.core.constraints import (
+    Constraint,
+    bullet,
+    constraints_of,
+    is_constraint,
+    within,
+    without_them,
+)
+from compactd.core.entries import Item
+from compactd.messages import Message, Meta, Role, Text, ToolResult
+
+SET_LIMITS = """\
+Never edit the file src/api.py.
+Always run the tests before you commit.
+You must not change the public API.
+Don't add new dependencies.
+Don’t touch main.
+do not rename anything
+Prefer composition over inheritance.
+I prefer tabs.
+Only use the standard library.
+Use only what is there.
+Keep the response time below 200 ms.
+No new dependency.
+Use at most 3 retries.
+Please avoid global state.
+Make sure that the tests pass.
+We should not log secrets.
+It is forbidden to use eval.
+Global state is not allowed.
+Stick to Python 3.11.
+Lines may have at most 100 characters.
+max 80 characters per line
+Responses must be < 200ms
+The budget is 5000 tokens.
+No emojis.
+From now on, answer in German.
+Whatever you do, leave the schema alone.
+Use httpx instead of requests.
+Under no circumstances push to main.
+Do it without changing the schema.
+I don't want you to use mocks.
+Can you please never push to main?
+Niemals die Datei config.yaml ändern.
+Bitte keine neuen Abhängigkeiten.
+Verwende nur die Standardbibliothek.
+Die Antwort darf höchstens 200 ms dauern.
+Ne modifie jamais le fichier config.yaml.
+N'utilise pas de variables globales.
+Pas de nouvelle dépendance.
+Nunca modifiques el archivo config.yaml.
+No uses variables globales.
+Usa solo la biblioteca estándar.
+不要修改公共接口。
+必须先运行测试。
+最多重试三次
+公開APIを変更しないでください。
+必ずテストを実行してください。
+外部ライブラリは使用禁止。""".splitlines()
+
+SET_NONE = """\
+Fix the parser please.
+Why must it be a string?
+I don't know why it fails.
+The error says "value must be positive".
+never mind
+Never!
+It only fails on CI.
+What is the limit?
+How do I run only the tests?
+no, that is wrong
+No problem.
+Thanks, looks good.
+see line 42
+Implement the loader in src/x.py""".splitlines()
+
+
+def items(*texts: str, role: Role = "user", meta: Meta | None = None) -> tuple[Item, ...]:
+    return tuple(
+        Item(entry_id=f"e{n}", body=Message(role=role, content=(Text(text=text),), meta=meta), tokens=1)
+        for n, text in enumerate(texts, 1)
+    )
+
+
+def found(*texts: str) -> list[str]:
+    return [one.text for one in constraints_of(items(*texts)).in_force]
+
+
+@pytest.mark.parametrize("sentence", SET_LIMITS)
+def test_a_sentence_that_sets_a_limit_is_a_constraint(sentence: str) -> None:
+    assert found(f"Hello. {sentence}") == [sentence]
+
+
+@pytest.mark.parametrize("sentence", SET_NONE)
+def test_a_sentence_that_sets_none_is_no_constraint(sentence: str) -> None:
+    assert not is_constraint(sentence)
+
+
+def test_a_sentence_is_kept_whole() -> None:
+    assert found("Fix it. Never use e.g. eval, exec or Dr. Evil here. Thanks.") == [
+        "Never use e.g. eval, exec or Dr. Evil here."
+    ]
+    wrapped = "Whatever you change in the loader of this project,\nnever touch the cache. Then go on."
+    assert found(wrapped) == ["Whatever you change in the loader of this project, never touch the cache."]
+    long = "Never " + "go there and " * 60 + "stop."
+    assert found(long) == [long]
+
+
+def test_list_marks_are_no_part_of_it() -> None:
+    assert found("Rules:\n\n- Never push.\n  * Always test.\n2. No mocks.\n- [ ] do it") == [
+        "Never push.",
+        "Always test.",
+        "No mocks.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Look:\n```\nYou must never do this.\n```\nand go on",
+        "Look:\n~~~ sh\nYou must never do this.",
+        "They wrote:\n> You must never do this.\nIs that so?",
+        "From the docs:\n\n    You must never do this.\n\nIs that so?",
+        'The linter says "you must never do this" here.',
+        "The linter says `must never` here.",
+        "Der Linter sagt „du darfst das niemals“.",
+        "2026-11-22 10:00:00 WARN you must never do this",
+        "ERROR: you must never do this",
+        "src/x.py:12: you must never do this",
+        "    at run (must.never.js:1:2)",
+        "$ never must",
+        "<system-reminder>You must never do this.</system-reminder>",
+        "<local-command-stdout>You must never do this.</local-command-stdout>",
+        "<file>\nYou must never do this.\n</file>",
+        "INFO a\nINFO b\nYou must never do this.\nINFO c\nINFO d",
+        "(tool) You must never do this.",
+    ],
+)
+def test_what_a_user_quotes_or_pastes_is_not_the_users(text: str) -> None:
+    assert found(text) == []
+
+
+def test_of_something_long_that_was_pasted_the_middle_is_not_the_users() -> None:
+    pasted = "\n".join(f"line {n} of the log" for n in range(300))
+    text = f"Never push.\n{pasted}\nYou must never do this.\n{pasted}\nAlways test."
+
+    assert found(text) == ["Never push.", "Always test."]
+
+
+def test_only_a_person_sets_limits() -> None:
+    said = ("You must never do this.",)
+    result = ToolResult(call_id="c", content=said[0])
+
+    assert constraints_of(items(*said, role="assistant")).in_force == ()
+    assert constraints_of(items(*said, role="system")).in_force == ()
+    assert constraints_of(items(*said, meta=Meta(synthetic=True))).in_force == ()
+    assert constraints_of(items(*said, meta=Meta(kind="bash_execution"))).in_force == ()
+    assert constraints_of(items(*said, meta=Meta(type="compaction_summary"))).in_force == ()
+    for role in ("tool", "user"):
+        told = Item(entry_id="e1", body=Message(role=role, content=(result,)), tokens=1)  # type: ignore[arg-type]
+        assert constraints_of((told,)).in_force == ()
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Always use tabs.", "Never use tabs."),
+        ("Never use tabs.", "Always use tabs!"),
+        ("You must not write mocks.", "You must write mocks."),
+        ("Use at most 3 retries.", "Use at most 5 retries."),
+        ("Keep lines under 80 characters.", "Keep lines under 100 characters, please."),
+        ("不要使用全局变量。", "必须使用全局变量。"),
+        ("Immer Tabs verwenden.", "Niemals Tabs verwenden."),
+    ],
+)
+def test_of_two_that_disagree_the_newest_counts(older: str, newer: str) -> None:
+    demands = constraints_of(items(older, newer))
+
+    assert [one.text for one in demands.in_force] == [newer]
+    assert [one.text for one in demands.superseded] == [older]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Never use port 8080.", "Never use port 9090."),
+        ("Never edit a.py.", "Never edit b.py."),
+        ("Use at most 3 retries.", "Use at most 5 workers."),
+        ("Never use tabs.", "Do not use tabs."),
+        ("Always run test 12.", "Always run test 14."),
+        ("Never rename module_17.", "Always rename module_18."),
+    ],
+)
+def test_two_that_can_both_hold_both_count(one: str, other: str) -> None:
+    assert found(one, other) == [one, other]
+
+
+def test_said_again_it_counts_once_where_it_was_said_last() -> None:
+    demands = constraints_of(items("Never push.", "Always test.", "never  push."))
+
+    assert demands.in_force == (
+        Constraint("Always test.", "e2"),
+        Constraint("never  push.", "e3"),
+    )
+
+
+def test_within_a_cap_the_strong_go_first_and_the_newest_of_them() -> None:
+    said = constraints_of(items("Never push.", "Keep it small.", "Always test.", "No mocks.")).in_force
+    most = len(bullet(said[2])) + len(bullet(said[3])) + 2
+
+    assert [one.text for one in within(said, most, len)] == ["Always test.", "No mocks."]
+    assert within(said, 10_000, len) == said
+    assert within(said, 0, len) == ()
+
+
+def test_a_line_without_its_constraints_is_what_else_it_says() -> None:
+    demands = constraints_of(items("Fix it. Never push. Always test."))
+
+    assert without_them("Fix it. Never push. Always test.", demands) == "Fix it."
+    assert without_them("- Never push. Always test.", demands) == ""
+    assert without_them("Fix it.", demands) == "Fix it."

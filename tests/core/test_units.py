@@ -1,0 +1,117 @@
+"""A message's facts: packed, and read again to the unit."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from compactd.core.entries import Item
+from compactd.core.lexicon import KINDS, LINE, RUN, WORD, Lexicon
+from compactd.core.units import FactCache, Facts, unit_of, units_of
+from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+
+TOO_LARGE = "(" + "?!." * 700 + ")"
+LONG = " ".join(f"word{n} == other_{n}," for n in range(60))
+
+LINES = st.sampled_from(
+    ["", " ", "x", "def load_entry(key):", "    return cache_table[key]", "12→ numbered", TOO_LARGE, LONG]
+)
+TEXTS = st.lists(LINES, max_size=8).map("\n".join)
+
+
+def item(role: Role, *blocks: Block) -> Item:
+    return Item(entry_id="e1", body=Message(role=role, content=blocks), tokens=1)
+
+
+def counts(facts: Facts) -> list[list[int]]:
+    """Of each part the number of features of each unit."""
+    found = []
+    for part in facts.parts:
+        end = len(part.packed) - 3 * part.count
+        found.append(list(array("H", part.packed[end - 2 * part.count : end])))
+    return found
+
+
+def messages() -> st.SearchStrategy[Item]:
+    call = st.builds(
+        lambda command, new: ToolCall(
+            call_id="t1",
+            name="Edit",
+            arguments=Raw(
+                msgspec.json.encode({"command": command, "new_string": new, "file_path": "a/b.py"})
+            ),
+        ),
+        TEXTS,
+        TEXTS,
+    )
+    return st.one_of(
+        TEXTS.map(lambda text: item("user", Text(text=text))),
+        st.tuples(TEXTS, call).map(lambda both: item("assistant", Text(text=both[0]), both[1])),
+        TEXTS.map(lambda text: item("tool", ToolResult(call_id="t1", content=text))),
+    )
+
+
+@settings(deadline=None, max_examples=100)
+@given(messages())
+def test_a_unit_that_is_read_again_is_the_one_whose_facts_were_packed(message: Item) -> None:
+    cache = FactCache()
+    facts = cache.learn(message)
+    again = list(units_of(message, facts))
+
+    assert [len(units) for units in again] == [part.count for part in facts.parts]
+    for at, (part, units) in enumerate(zip(facts.parts, again, strict=True)):
+        assert sum(counts(facts)[at]) == len(part.shown) // 4
+        lines = [cache.lexicon.line(unit.text) for unit in units]
+        assert [len(line.features) for line in lines] == counts(facts)[at]
+        assert [f for line in lines for f in line.features] == list(array("I", part.shown))
+        assert [unit_of(message, facts, at, nth) for nth in range(part.count)] == list(units)
+
+
+def test_a_line_too_large_to_be_quoted_leaves_its_neighbours_their_places() -> None:
+    message = item("tool", ToolResult(call_id="t1", content=f"first_line = 1\n{'<>=+' * 900}\nlast_line = 2"))
+    facts = FactCache().learn(message)
+
+    assert [unit.text for unit in next(units_of(message, facts))] == ["first_line = 1", "last_line = 2"]
+
+
+def test_the_number_of_a_feature_says_its_kind_and_is_the_same_in_every_lexicon() -> None:
+    line = "def load_entry(key): return cache_table[key]"
+    first, second = Lexicon(), Lexicon()
+    second.line("something else was read before this one")
+
+    assert first.line(line) == second.line(line)
+    assert {f % KINDS for f in first.line("plain words of four and more stand here").features} == {
+        WORD,
+        RUN,
+        LINE,
+    }
+
+
+def test_a_feature_has_its_number_still_when_what_helped_to_find_it_was_forgotten() -> None:
+    lexicon = Lexicon()
+    lines = [f"line {n} of load_entry_{n % 50} in src/file_{n}.py" for n in range(6_000)]
+    first = [lexicon.line(line) for line in lines]
+    lexicon.settle()
+
+    assert [lexicon.line(line) for line in lines] == first
+
+
+def test_facts_take_less_than_twice_the_text_they_are_about() -> None:
+    text = "\n".join(
+        f"    entry_{n} = table_{n % 7}.load(key_{n}, default=None)  # as before" for n in range(400)
+    )
+    facts = FactCache().learn(item("tool", ToolResult(call_id="t1", content=text)))
+
+    assert sum(len(part.packed) for part in facts.parts) < 2 * len(text)
+
+
+def test_the_same_directory_again_is_no_other_one() -> None:
+    cache = FactCache("/home/me/proj")
+
+    seen = [cache.strip(folder) for folder in ("/home/me/proj/", "/home/me", "")]
+
+    assert seen == [False, True, True]

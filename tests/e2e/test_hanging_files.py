@@ -1,0 +1,78 @@
+"""A file system that hangs (here a pipe without a writer, in the place of a settings file) stalls nobody."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from e2e.client import Daemon
+from e2e.conftest import Spawn
+from e2e.redacted import started
+from e2e.talk import turns
+
+
+def hung(daemon: Daemon, work: Path) -> int:
+    """Asks for a session in a folder whose settings cannot be read."""
+    work.mkdir(exist_ok=True)
+    os.mkfifo(work / ".compactd.toml")
+    return daemon.ask("session/start", session_id="hung", working_dir=str(work))
+
+
+def test_other_sessions_are_answered_while_a_sessions_settings_cannot_be_read(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    daemon = spawn()
+    other = started(daemon, turns(2, 20))
+
+    opening = hung(daemon, tmp_path / "work")
+    for _ in range(3):
+        daemon.call("daemon/ping")
+        assert daemon.call("agent/state", session_id=other)["status"] == "idle"
+        assert daemon.call("session/configure", session_id=other, compaction={"prune": True})
+
+    assert not daemon.answered_so_far(opening)
+    (warning,) = daemon.result(opening)["warnings"]
+    assert ".compactd.toml could not be read within" in warning
+    daemon.call("session/configure", session_id="hung", compaction={"prune": True})
+    assert daemon.call("session/append", session_id="hung", messages=turns(1, 5))["entry_ids"]
+    assert daemon.stop() == 0
+
+
+def test_a_stored_session_whose_settings_cannot_be_read_any_more_is_resumed(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    daemon, work = spawn(), tmp_path / "work"
+    work.mkdir()
+    (work / ".compactd.toml").write_text("[compaction]\nprune_minimum = 333\n")
+    daemon.call("session/start", session_id="s", working_dir=str(work))
+    daemon.call("session/close", session_id="s")
+    (work / ".compactd.toml").unlink()
+    os.mkfifo(work / ".compactd.toml")
+
+    resumed = daemon.call("session/start", session_id="s")
+
+    assert resumed["resumed"] is True
+    assert "what it said before stays in force" in resumed["warnings"][0]
+    told = daemon.call("session/configure", session_id="s")["settings"]["prune_minimum"]
+    assert told == {"value": 333, "source": ".compactd.toml"}
+
+
+def test_a_settings_file_is_read_again_when_its_session_is_started_again(
+    spawn: Spawn, tmp_path: Path
+) -> None:
+    daemon, file = spawn(), tmp_path / ".compactd.toml"
+
+    def told() -> int:
+        settings = daemon.call("session/configure", session_id="s")["settings"]
+        return int(settings["prune_minimum"]["value"])
+
+    file.write_text("[compaction]\nprune_minimum = 333\n")
+    daemon.call("session/start", session_id="s", working_dir=str(tmp_path))
+    first = told()
+    file.write_text("[compaction]\nprune_minimum = 444\n")
+    daemon.call("session/configure", session_id="s", compaction={"prune": True})
+    unread = told()
+
+    assert daemon.call("session/start", session_id="s")["resumed"] is True
+
+    assert (first, unread, told()) == (333, 333, 444)

@@ -1,0 +1,183 @@
+"""What was appended is read ahead while nobody asks for anything, and changes no byte of a compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from compactd.compacting import compact
+from compactd.core.asked import CompactRequest
+from compactd.core.entries import Opened
+from compactd.core.intake import New
+from compactd.formats.neutral import read_messages
+from compactd.learning import SLICE_S, Learner
+from compactd.messages import CompactionResult
+from compactd.session import Session
+from compactd.store.memory import MemoryJournal
+from laws.quiet_world import Quiet, done
+
+Json = dict[str, object]
+
+FOLDER = "/home/me/proj"
+REQUEST = CompactRequest(strategy="extract", keep_recent=200)
+
+
+def session(working_dir: str | None = None) -> Session:
+    world, first = Quiet(), Opened(v=1, id="s", at=0.0, working_dir=working_dir)
+    journal = MemoryJournal()
+    journal.append([msgspec.json.encode(first)])
+    return Session(world, "s", journal, (first,), persistent=False)
+
+
+def append(to: Session, messages: Sequence[Json]) -> None:
+    read = tuple(read_messages([Raw(msgspec.json.encode(message)) for message in messages]))
+    to.append(New(read=read, tokens=tuple(to.count_message(message) for message, _ in read)))
+
+
+def work(turns: int, first: int = 0) -> list[Json]:
+    """Turns of an agent that names files by their absolute paths."""
+    found: list[Json] = []
+    for n in range(first, first + turns):
+        path = f"{FOLDER}/src/file_{n % 5}.py"
+        call = {
+            "type": "tool_call",
+            "call_id": f"t{n}",
+            "name": "Read",
+            "arguments": {"file_path": path, "limit": n},
+        }
+        lines = "\n".join(f"def name_{n}_{k}(value): return load_entry(value, {k})" for k in range(20))
+        found += [
+            {"role": "user", "content": f"Mend src/file_{n % 5}.py, name_{n}_3 must stay as it is."},
+            {"role": "assistant", "content": [{"type": "text", "text": f"I read {path} first."}, call]},
+            {
+                "role": "tool",
+                "content": [{"type": "tool_result", "call_id": f"t{n}", "content": f"{path}:\n{lines}"}],
+            },
+        ]
+    return found
+
+
+async def at_once(read: Callable[[], None]) -> None:
+    read()
+
+
+def learnt(of: Session) -> int:
+    return 0 if of.facts is None else len(of.facts.known())
+
+
+async def read_ahead(of: Session, *, named: str = "s") -> None:
+    learner = Learner({"s": of}, at_once, quiet_s=0.0)
+    learner.asked("session/append", named)
+    await learner.rested()
+
+
+async def compacted(of: Session) -> CompactionResult:
+    result = await compact(of, REQUEST)
+    return msgspec.structs.replace(result, created_at=0.0, duration_ms=0)
+
+
+def test_what_was_appended_is_known_before_anybody_compacts() -> None:
+    one = session()
+    append(one, work(6))
+    done(read_ahead(one))
+
+    assert learnt(one) == 18
+    append(one, work(2, first=6))
+    done(read_ahead(one))
+    assert learnt(one) == 24
+
+
+def test_reading_ahead_changes_no_byte_of_a_compaction() -> None:
+    for folder in (None, FOLDER):
+        ahead, cold = session(folder), session(folder)
+        for one in (ahead, cold):
+            append(one, work(30))
+        done(read_ahead(ahead))
+
+        assert done(compacted(ahead)) == done(compacted(cold))
+
+
+def test_a_session_is_left_alone_while_a_compaction_runs_or_once_it_is_closed() -> None:
+    busy, closed = session(), session()
+    for one in (busy, closed):
+        append(one, work(3))
+
+    async def while_running() -> None:
+        from compactd.running import Running
+
+        busy.running = Running(busy, "c1", None)
+        await read_ahead(busy)
+
+    done(while_running())
+    closed.is_closed = True
+    done(read_ahead(closed))
+
+    assert (learnt(busy), learnt(closed)) == (0, 0)
+
+
+def test_what_another_method_asks_for_begins_no_reading() -> None:
+    one = session()
+    append(one, work(3))
+
+    async def asked() -> None:
+        learner = Learner({"s": one}, at_once, quiet_s=0.0)
+        learner.asked("session/context", "s")
+        await learner.rested()
+
+    done(asked())
+
+    assert learnt(one) == 0
+
+
+def test_facts_that_were_thrown_away_are_learnt_again() -> None:
+    one = session()
+    append(one, work(3))
+
+    async def twice() -> None:
+        learner = Learner({"s": one}, at_once, quiet_s=0.0)
+        learner.asked("session/append", "s")
+        await learner.rested()
+        one.facts = None
+        learner.asked("turn/begin", "s")
+        await learner.rested()
+
+    done(twice())
+
+    assert learnt(one) == 9
+
+
+def test_a_long_session_is_read_in_slices_that_end_soon() -> None:
+    one = session()
+    append(one, work(120))
+    slices: list[int] = []
+
+    async def counted(read: Callable[[], None]) -> None:
+        read()
+        slices.append(learnt(one))
+
+    async def run() -> None:
+        learner = Learner({"s": one}, counted, quiet_s=0.0)
+        learner.asked("session/append", "s")
+        await learner.rested()
+
+    done(run())
+
+    assert SLICE_S <= 0.01
+    assert slices[-1] == 360
+    assert slices[0] < 360
+
+
+def test_a_learner_that_is_stopped_reads_no_more() -> None:
+    one = session()
+    append(one, work(3))
+
+    async def run() -> None:
+        learner = Learner({"s": one}, at_once)
+        learner.asked("session/append", "s")
+        await learner.stop()
+
+    done(run())
+
+    assert learnt(one) == 0

@@ -1,0 +1,77 @@
+"""Settings from outside a session: read beside the loop, when a session is opened, and at no other time."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from compactd.core.settings import GivenSettings
+from compactd.outside import Outside
+
+HANGS_S = 0.05
+
+
+def said(outside: Outside, folder: Path) -> dict[str, int | None]:
+    """What each file sets as the prune's minimum."""
+    layers: dict[str, GivenSettings] = dict(outside.layers(str(folder)))
+    return {name: layer.prune_minimum for name, layer in layers.items() if name != "environment"}
+
+
+def write(folder: Path, minimum: int, name: str = ".compactd.toml") -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"[compaction]\nprune_minimum = {minimum}\n")
+
+
+async def test_files_are_read_when_asked_and_the_workspaces_goes_before_the_users(tmp_path: Path) -> None:
+    work, config = tmp_path / "work", tmp_path / "config"
+    write(work, 1)
+    write(config, 2, "config.toml")
+    outside = Outside({}, config)
+    unread = said(outside, work)
+
+    await outside.read(str(work))
+    write(work, 3)
+
+    assert unread == {}
+    assert said(outside, work) == {".compactd.toml": 1, "config.toml": 2}
+    assert said(outside, tmp_path) == {"config.toml": 2}
+    await outside.read(str(work))
+    assert said(outside, work) == {".compactd.toml": 3, "config.toml": 2}
+    assert outside.warnings(str(work)) == ()
+
+
+async def test_a_file_that_hangs_is_told_of_and_what_it_said_before_stays(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    os.mkfifo(tmp_path / "pipe")  # whoever reads it waits for a writer that never comes
+    outside = Outside({}, tmp_path, HANGS_S)
+    await outside.read(str(tmp_path))
+
+    (tmp_path / "pipe").replace(tmp_path / ".compactd.toml")
+    await outside.read(str(tmp_path))
+
+    assert said(outside, tmp_path) == {".compactd.toml": 1}
+    (told,) = outside.warnings(str(tmp_path))
+    assert told == (
+        ".compactd.toml could not be read within 0.05 seconds: what it said before stays in force"
+    )
+
+
+async def test_a_file_that_hangs_from_the_start_sets_nothing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".compactd.toml")
+    outside = Outside({}, tmp_path / "config", HANGS_S)
+
+    await outside.read(str(tmp_path))
+
+    assert said(outside, tmp_path) == {}
+    assert "it is ignored" in outside.warnings(str(tmp_path))[0]
+
+
+@pytest.mark.parametrize("folder", ["somewhere", "", "/nul\0byte", "/not/there"])
+async def test_a_folder_that_cannot_have_a_file_says_nothing(tmp_path: Path, folder: str) -> None:
+    outside = Outside({}, tmp_path)
+
+    await outside.read(folder)
+
+    assert (said(outside, Path(folder)), outside.warnings(folder)) == ({}, ())

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 from compactd.collector import without_collector
 from compactd.core.asked import CompactRequest, Fixed, Inputs
 from compactd.core.budget import in_estimates
-from compactd.core.compaction import Answer, Ask, Draft, Failed, NoModel, Shortened, Work, read_ahead
+from compactd.core.compaction import Ahead, Answer, Ask, Draft, Failed, NoModel, Shortened, Work
 from compactd.core.compaction import compact as flow
 from compactd.core.cost import price
 from compactd.core.gauge import scale_of
@@ -90,7 +90,8 @@ class Flowing:
     """A flow on its way, from question to question; each step in whatever thread."""
 
     def __init__(self, work: Work, made: Plan) -> None:
-        self._steps = flow(work, made)
+        self._work, self._made, self._ahead = work, made, Ahead()
+        self._steps = flow(work, made, self._ahead)
         self._cache = work.cache or FactCache()
         self._is_begun = False
 
@@ -106,6 +107,11 @@ class Flowing:
                 outcome: Outcome = end.value
                 return outcome
 
+    def read_ahead(self) -> None:
+        """Between two steps: what the next one needs and no answer is needed for."""
+        with self._cache.lock:
+            self._ahead.read(self._work, self._made)
+
 
 async def asked(
     session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
@@ -119,14 +125,8 @@ async def asked(
             return step
         asking = answers_of(summariser, step, session, running.tell_text)
         if isinstance(summariser, Summariser) and not answers:
-            asking = reading_beside(asking, session, partial(_read_ahead, work, made))
+            asking = reading_beside(asking, session, flowing.read_ahead)
         answers = await running.unless_stopped(asking)
-
-
-def _read_ahead(work: Work, made: Plan) -> None:
-    if work.cache is not None:
-        with work.cache.lock:
-            read_ahead(work, made)
 
 
 def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:

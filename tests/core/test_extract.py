@@ -18,7 +18,7 @@ from msgspec import Raw
 
 from compactd.core.atoms import atoms
 from compactd.core.entries import Item
-from compactd.core.extract import Extract, FactCache, extract
+from compactd.core.extract import Extract, FactCache, Source, extract
 from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, record
 from compactd.core.record import Files as ListedFiles
 from compactd.core.reuse import INPUTS
@@ -270,6 +270,16 @@ def test_a_directory_told_from_the_paths_makes_no_path_that_nobody_wrote() -> No
 
     assert "Read src/a_file.py" in body
     assert "Edit /home/me/proj/src/c_file.py" in body
+
+
+@given(st.lists(st.integers(60, 900), min_size=2, max_size=4))
+@settings(max_examples=20, deadline=None)
+def test_a_source_gives_the_same_record_whatever_it_gave_before(budgets: list[int]) -> None:
+    source = Source(WORK, (), request=None)
+
+    seen = [source.record(budget, chars4) for budget in budgets]
+
+    assert seen == [made(budget=budget) for budget in budgets]
 
 
 def test_learning_ahead_changes_no_byte() -> None:

@@ -19,11 +19,9 @@ from compactd.core.answers import Reply as Reply
 from compactd.core.asks import Ask as Ask
 from compactd.core.asks import previous_summary, summarise, text_of
 from compactd.core.case import constraint_tokens
-from compactd.core.constraints import Constraints
 from compactd.core.entries import EntryId, Item, Stub, with_stub
-from compactd.core.extract import extract
 from compactd.core.guard import Checked, Guard
-from compactd.core.material import Material, layout_of, material_of, request_of
+from compactd.core.material import Material, layout_of, material_of
 from compactd.core.material import Work as Work
 from compactd.core.plan import NotCompacted, Plan
 from compactd.core.projection import project
@@ -75,7 +73,35 @@ Outcome = Draft | Shortened | NotCompacted
 Step = Generator[tuple[Ask, ...], tuple[Answer, ...], _Summary]
 
 
-def compact(work: Work, made: Plan) -> Generator[tuple[Ask, ...], tuple[Answer, ...], Outcome]:
+class Ahead:
+    """What a summary is checked against and repaired from, which needs no summary to be made."""
+
+    def __init__(self) -> None:
+        self._guard: Guard | None = None
+
+    def guard(self, work: Work, made: Plan, material: Material) -> Guard:
+        """Made at the first call."""
+        if self._guard is None:
+            self._guard = Guard(work, made, material)
+        return self._guard
+
+    def read(self, work: Work, made: Plan) -> None:
+        """Does it while a model writes: then there is less to do behind its answer.
+
+        O(text) at the first time. Raises what `work.check` raises. Not beside the flow itself.
+        """
+        material = material_of(work, made)
+        if work.cache is not None:
+            for item in material.gone:
+                work.at("summarize", 0.5)
+                work.cache.learn(item)
+        if self.guard(work, made, material).source is not None:
+            work.at("summarize", 0.5)
+
+
+def compact(
+    work: Work, made: Plan, ahead: Ahead | None = None
+) -> Generator[tuple[Ask, ...], tuple[Answer, ...], Outcome]:
     """Carries out `made`: yields questions to be asked at once, takes their answers in the same order, and
     ends with what to journal, or with why nothing is.
 
@@ -83,22 +109,21 @@ def compact(work: Work, made: Plan) -> Generator[tuple[Ask, ...], tuple[Answer, 
     leaves no trace.
     """
     work.at("prepare", 0.0)
+    ahead = ahead or Ahead()
     material = material_of(work, made)
     if not made.summary_budget:
         return _shortened(work, made, material)
     whys: list[str] = []
-    guard: Guard | None = None
     usage: Usage | None = None
     for strategy in made.strategies:
         work.at(strategy, 0.1)
-        summary = yield from _by(strategy, work, made, material)
+        summary = yield from _by(strategy, work, made, material, ahead)
         usage = summary.usage or usage
         if summary.why:
             whys.append(f"{strategy}: {summary.why}")
             continue
         work.at("check", 0.8)
-        guard = guard or Guard(work, made, material)
-        checked = _checked(strategy, guard, summary)
+        checked = _checked(strategy, ahead.guard(work, made, material), summary)
         if checked.why:
             whys.append(f"{strategy}: {checked.why}")
             continue
@@ -127,24 +152,12 @@ def compact(work: Work, made: Plan) -> Generator[tuple[Ask, ...], tuple[Answer, 
     return NotCompacted(reason=reason, tokens=made.tokens_before, messages=made.messages_before)
 
 
-def read_ahead(work: Work, made: Plan) -> None:
-    """Learns the facts of what goes, while a model writes its summary: then there is less to do behind it.
-
-    O(text) at the first time, nothing later. Raises what `work.check` raises. Not beside the flow itself.
-    """
-    if work.cache is None:
-        return
-    for item in material_of(work, made).gone:
-        work.at("summarize", 0.5)
-        work.cache.learn(item)
-
-
-def _by(strategy: Strategy, work: Work, made: Plan, material: Material) -> Step:
+def _by(strategy: Strategy, work: Work, made: Plan, material: Material, ahead: Ahead) -> Step:
     match strategy:
         case "summarize":
             return (yield from _summarised(work, made, material))
         case "extract":
-            return _extracted(work, made, material)
+            return _extracted(work, made, material, ahead.guard(work, made, material))
         case "truncate":
             count = work.inputs.counter.count
             return _Summary(text=steps(material.prefix, 0, count) if material.prefix else "")
@@ -178,7 +191,7 @@ def _summarised(work: Work, made: Plan, material: Material) -> Step:
     return _Summary(text=asked.text, usage=asked.usage)
 
 
-def _extracted(work: Work, made: Plan, material: Material) -> _Summary:
+def _extracted(work: Work, made: Plan, material: Material, guard: Guard) -> _Summary:
     inputs, counter = work.inputs, work.inputs.counter
     rules = inputs.settings.rules
     budget = made.summary_budget
@@ -188,18 +201,7 @@ def _extracted(work: Work, made: Plan, material: Material) -> _Summary:
         most = min(STEPS_MOST, max(STEPS_LEAST, budget // STEPS_DIVISOR))
         begun = steps(material.prefix, most, counter.count)
     around = sum(counter.count(part) + 1 for part in (begun, end) if part)
-    found = extract(
-        material.gone,
-        material.stays,
-        request=request_of(material.stays),
-        budget_tokens=budget - around,
-        count=counter.count,
-        working_dir=work.working_dir,
-        cache=work.cache,
-        lead=rules.lead,
-        layout=layout_of(work),
-        demands=Constraints(made.constraints, made.superseded),
-    )
+    found = guard.source.record(budget - around, counter.count, lead=rules.lead, layout=layout_of(work))
     text = before_files(found.text, begun)
     return _Summary(text=f"{text}\n\n{end}" if end else text)
 

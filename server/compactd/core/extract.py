@@ -24,7 +24,7 @@ from compactd.core.sections import sections
 from compactd.core.units import FactCache
 from compactd.core.worth import FEATURE_WORTH, candidates
 
-__all__ = ["Extract", "FactCache", "extract"]
+__all__ = ["Extract", "FactCache", "Source", "extract"]
 
 Count = Callable[[str], int]
 
@@ -50,6 +50,49 @@ class Extract(Struct, frozen=True):
     """Entries of which something is quoted, oldest first."""
 
 
+class Source:
+    """What a record is made from: everything that was said, weighed. Made once, whatever the budget."""
+
+    def __init__(
+        self,
+        removed: Sequence[Item],
+        kept: Sequence[Item],
+        *,
+        request: Item | None,
+        working_dir: str | None = None,
+        cache: FactCache | None = None,
+        demands: Constraints = NO_DEMANDS,
+    ) -> None:
+        """As `extract`. O(size of the messages) the first time, then O(features) of them."""
+        cache = cache if cache is not None else FactCache()
+        order = in_order(removed, kept)
+        if working_dir:
+            cache.strip(working_dir)
+        facts = [cache.learn(item) for item, _ in order]
+        directory = working_dir or ""
+        if not working_dir:
+            directory = working_directory(facts, cache.lexicon.atoms)
+            cache.strip(directory)
+            facts = [cache.learn(item) for item, _ in order]
+        self._ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
+        named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
+        self._conversation = Conversation(order, facts, request, cache.lexicon)
+        self._conversation.demands = demands
+        statistics = Statistics(self._conversation.scene)
+        weights = Chances(statistics).weights(FEATURE_WORTH)
+        self._cover = Cover(*candidates(self._conversation, statistics, weights, named))
+        self._conversation.leave_out(directory, told=bool(working_dir))
+        self._cache = cache
+
+    def record(
+        self, budget_tokens: int, count: Count, *, lead: str = LEAD, layout: Layout = SECTIONS
+    ) -> Extract:
+        """The summary message, of at most `budget_tokens` by `count`. O(picks)."""
+        done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, lead, layout)
+        self._cache.trim()
+        return done
+
+
 def extract(
     removed: Sequence[Item],
     kept: Sequence[Item],
@@ -72,27 +115,8 @@ def extract(
     larger than the budget, that is returned: the caller compares `tokens`. O(size of the messages) the
     first time, then O(features) of them.
     """
-    cache = cache if cache is not None else FactCache()
-    order = in_order(removed, kept)
-    if working_dir:
-        cache.strip(working_dir)
-    facts = [cache.learn(item) for item, _ in order]
-    directory = working_dir or ""
-    if not working_dir:
-        directory = working_directory(facts, cache.lexicon.atoms)
-        cache.strip(directory)
-        facts = [cache.learn(item) for item, _ in order]
-    ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
-    named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
-    conversation = Conversation(order, facts, request, cache.lexicon)
-    conversation.demands = demands
-    statistics = Statistics(conversation.scene)
-    weights = Chances(statistics).weights(FEATURE_WORTH)
-    choice = candidates(conversation, statistics, weights, named)
-    conversation.leave_out(directory, told=bool(working_dir))
-    done = _fill(conversation, Cover(*choice), ledger, budget_tokens, count, lead, layout)
-    cache.trim()
-    return done
+    source = Source(removed, kept, request=request, working_dir=working_dir, cache=cache, demands=demands)
+    return source.record(budget_tokens, count, lead=lead, layout=layout)
 
 
 def _fill(

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.constraints import Constraints, bullets, missing
-from compactd.core.extract import extract
+from compactd.core.extract import Source
 from compactd.core.fidelity import NOT_FOUND, unfounded
 from compactd.core.material import Material, Work, framed_by, layout_of, request_of, texts_of
 from compactd.core.plan import Plan
@@ -59,7 +59,22 @@ class Guard:
         self._count = work.inputs.counter.count
         stays = tuple(text for item in material.stays for text in texts_of(item))
         self._demands = Constraints(made.constraints, made.superseded)
+        self._source: Source | None = None
         self._search = FactSearch(material.gone, stays, cache=work.cache, demands=self._demands)
+
+    @property
+    def source(self) -> Source:
+        """What a record without a model is made from. O(features) the first time."""
+        if self._source is None:
+            self._source = Source(
+                self._material.gone,
+                self._material.stays,
+                request=request_of(self._material.stays),
+                working_dir=self._work.working_dir,
+                cache=self._work.cache,
+                demands=self._demands,
+            )
+        return self._source
 
     def of_record(self, text: str) -> Checked:
         """The check of `extract`'s text, which holds the constraints already."""
@@ -141,18 +156,7 @@ class Guard:
         room = left // RECORD_DIVISOR
         if room < RECORD_LEAST:
             return body
-        found = extract(
-            self._material.gone,
-            self._material.stays,
-            request=request_of(self._material.stays),
-            budget_tokens=room,
-            count=self._count,
-            working_dir=work.working_dir,
-            cache=work.cache,
-            lead="",
-            layout=layout,
-            demands=self._demands,
-        )
+        found = self.source.record(room, self._count, lead="", layout=layout)
         for heading, lines in _sections(found.text, layout).items():
             fresh = "\n".join(line for line in lines if line not in body)
             if fresh.strip():

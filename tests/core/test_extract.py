@@ -354,10 +354,10 @@ def test_huge_lines_data_and_minified_code_are_passed_over_in_time() -> None:
         ("assistant", call("t3", "Bash", command="cat log.txt")),
         ("tool", result("t3", "word other_word more " * 50_000)),
     )
-    begun = time.perf_counter()
+    begun = time.process_time()
     seen = made(removed, budget=900)
 
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 20, "seconds of this process; quadratic work would be minutes"
     assert seen.tokens <= 900
     assert "QUJDQUJD" not in seen.text
     assert "- Keep the api_key out of the log_file. [e1]" in seen.text

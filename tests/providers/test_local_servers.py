@@ -590,7 +590,7 @@ async def test_the_deadline_is_one_for_all_and_what_came_before_it_counts() -> N
         none = await stated_window(f"http://127.0.0.1:{deaf.getsockname()[1]}", "m", 0)
 
     assert (silent, slow, half, none) == (None, None, (4096, "/info"), None)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 30, "no server was waited for"
 
 
 async def test_cancelling_the_question_ends_it_and_closes_its_connections() -> None:

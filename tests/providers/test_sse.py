@@ -111,12 +111,12 @@ def test_a_long_line_in_small_pieces_costs_no_more_than_its_bytes() -> None:
     assert min(seconds(40_000) for _ in range(3)) < 40 * min(seconds(4_000) for _ in range(3)) + 0.01
 
 
-def test_ten_thousand_small_events_take_less_than_a_second() -> None:
+def test_ten_thousand_small_events_take_no_time_to_speak_of() -> None:
     body = b"".join(b"data: " + json.dumps({"n": n}).encode() + b"\n\n" for n in range(10_000))
     events = ServerEvents()
-    start = time.perf_counter()
+    start = time.process_time()
 
     seen = sum(1 for at in range(0, len(body), 65_536) for _ in events.feed(body[at : at + 65_536]))
 
     assert seen == 10_000
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 5, "seconds of this process; quadratic work would take minutes"

@@ -96,6 +96,13 @@ def test_what_was_requested_is_the_sum_whatever_stands_before(wrapper: str) -> N
     assert (seen.kind, seen.limit, seen.requested, seen.input) == ("overflow", 65537, 81017, 79993)
 
 
+@pytest.mark.parametrize("said", [said for said, _, _ in TOKENS if "tokens" in said])
+def test_too_many_failures_before_a_quotation_add_nothing(said: str) -> None:
+    wrapped = found(f'Too many model invoke failures: 422 "{said}"')
+
+    assert wrapped == found(said)
+
+
 @pytest.mark.parametrize(
     "kind", ["invalid_request_error", "BadRequestError", "invalid_argument", "ValidationException"]
 )

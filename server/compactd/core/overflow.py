@@ -13,7 +13,8 @@ from typing import Literal
 from msgspec import Struct
 
 from compactd.core.overflow_bare import bare, unserviced
-from compactd.core.overflow_lists import listed
+from compactd.core.overflow_codes import EXACT_CODES, REFUSED, VAGUE
+from compactd.core.overflow_logs import spoken
 from compactd.core.overflow_meaning import UNSERVED, Kind, Meaning, meaning
 from compactd.core.overflow_neighbours import SMALLEST
 from compactd.core.overflow_numbers import Figures
@@ -39,40 +40,6 @@ FIXES: dict[Kind, Fix] = {
     "server": "retry_later",
 }
 
-EXACT_CODES: dict[str, Kind] = {
-    "resource_exhausted": "rate_limit",
-    "resourceexhausted": "rate_limit",
-    "api_error": "server",
-    "internal": "server",
-    "unknown_error": "server",
-    "prompt_blocked": "content_filter",
-    "data_inspection_failed": "content_filter",
-    "content_policy_violation": "content_filter",
-    "insufficient_quota": "quota",
-    "billing_error": "quota",
-    "arrearage": "quota",
-    "string_above_max_length": "payload_too_large",
-    "not_found_error": "invalid_request",
-    "model_not_found": "invalid_request",
-    "resourcenotfoundexception": "invalid_request",
-    "serviceunavailableexception": "server",
-    "modelnotreadyexception": "server",
-    "accessdeniedexception": "auth",
-    "permission_denied": "auth",
-}
-"""Codes whose words alone would mislead; all others are read like sentences."""
-
-VAGUE = listed(
-    "invalid_request_error invalid_request invalid_argument invalid-argument validationexception"
-    " bad_request error badrequesterror invalidrequesterror apierror api_error_event validation"
-    " invalid_params message_delta validation_error invalid_value badrequest apistatuserror"
-    " invalidparameter invalid_parameter tokens unprocessable_entity invalid_request_invalid_args"
-    " input_validation_error failed_precondition value_error request_error client_error unknown"
-    " internal_error_details valueerror runtimeerror exception max_tokens length http_error"
-    " modelerrorexception modelstreamerrorexception"
-)
-"""Codes that say no more than the status."""
-
 EMPTY = (
     r"(?i)[\s\"'.\-:()]*(?:(?:api|http|error|status|code|response|request|failed|bad|with|no|body|empty"
     r"|null|none|400|413|statuscode|unexpected|content|too|entity|payload|large|undefined)\b[\s\"'.\-:()]*){0,14}"
@@ -81,13 +48,24 @@ STATUS = (
     r"(?i)(?:status(?:[ _]?code)?|error(?: code)?|http(?:/[\d.]+)?|code|rejected|api error|capierror|failed"
     r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|(?<!tokens )(?<!length )"
     r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
+    r"|:\s([45]\d\d)(?=\s?[\"'{])"
 )
 WRAPPED = r"(?<=[\w,;(])\n[ \t]{0,12}(?=[a-z(])"
 """Where a terminal broke a line within a sentence."""
 LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
+NAMES = r"(?:[`'\"][\w.-]{1,40}[`'\"](?:, (?:or |and )?|(?= at | or | and |[.)]|$)(?: or | and )?)){5,}"
+"""A list of the names that would have been right: `expected one of …`."""
 CLASS_NAME = re.compile(r"\b(?:\w{1,40}\.){0,3}[A-Z]\w{2,60}(?:Error|Exception|Fault)\b")
 
 
+ABORTED = (
+    r"(?m)^(?:\w{2,10}:\s)?(?:terminate called after|libc\+\+abi: terminating"
+    r"|zsh: (?:abort|killed|segmentation)"
+    r"|Aborted\b|Abort trap|Segmentation fault|Killed\b|[A-Z]{3,8}_ASSERT\b)"
+)
+"""A line with which a runtime ends that ran out of memory, whatever its log holds before."""
+LAST = 1200
+"""Characters in which it ends."""
 LARGEST = 100_000_000
 """Tokens. A larger number of a body's field is a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
@@ -148,13 +126,16 @@ def classify(failure: Failure) -> Verdict:
         )
     answered = failure.status is not None and failure.status >= 400
     text = unserviced(text) if answered else text
+    told, text = text, spoken(text)
     body = unwrap(text)
-    status = failure.status if failure.status is not None else _status(text, body)
+    status = failure.status if failure.status is not None else _status(told, body)
     embeds = "embed" in (failure.provider or "").lower() or "rerank" in (failure.provider or "").lower()
 
     quoted = quotes(text, body, answered=answered, coded=bool(failure.code))
     said = _said(body, embeds=embeds)
     if quoted and (said.kind in (None, "overflow") or quoted == "surely"):
+        if said.kind == "server" and re.search(ABORTED, text[-LAST:]) is not None:
+            return _verdict(failure, said)
         return _silent(failure, failure.status, code_verdict=_by_codes(failure, known))
     if said.needs_refusal and (status is None or status < 400) and not failure.code:
         said = Meaning(kind=None)
@@ -168,6 +149,10 @@ def classify(failure: Failure) -> Verdict:
     if said.kind == "quota" and _is_google(failure, body) and "credit" not in text:
         said = Meaning(kind="rate_limit", why="Google's quota: a pace", figures=said.figures)
     if said.kind is not None and not (said.kind == "invalid_request" and said.curable):
+        if said.kind == "auth" and failure.code is not None:
+            coded = _by_codes(failure, known)
+            if coded is not None and coded.kind == "quota":
+                return _verdict(failure, coded)
         coded = (
             _by_codes(failure, body.codes) if said.kind in ("server", "payload_too_large", "auth") else None
         )
@@ -195,7 +180,10 @@ def classify(failure: Failure) -> Verdict:
     if said.kind is not None:
         keyed = status == 401 and said.why != UNSERVED
         return _verdict(failure, Meaning(kind="auth", why="status 401") if keyed else said)
-    return _silent(failure, status, code_verdict=None)
+    silent = _silent(failure, status, code_verdict=None)
+    if silent.kind == "other" and any(re.match(REFUSED, code) is not None for code in body.codes):
+        return _verdict(failure, Meaning(kind="invalid_request", why="the error's type"))
+    return silent
 
 
 def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
@@ -222,6 +210,8 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
 
 def _meaning(message: str, *, embeds: bool) -> Meaning:
     """What a message says for itself; where it only wraps a quotation, what that says."""
+    if "`, " in message or "', " in message or '", ' in message:
+        message = re.sub(NAMES, " ", message)
     own = unspoken(message)
     return meaning(message if own is None else own, embeds=embeds)
 

@@ -44,6 +44,11 @@ SHORT_FIELD = 8192
 
 
 LARGER = frozenset({"larger", "longer", "bigger", "greater", "higher"})
+MEMBERS = frozenset(
+    {"message", "messages", "message limit", "messages limit", "turns", "parts", "blocks", "rows", "records"}
+)
+"""What a prompt is made of, and is counted."""
+ROWED = frozenset({"array", "list"})
 GRAPHIC = frozenset({"gpu", "vram", "cuda"})
 SCARCE = frozenset({"not enough", "insufficient", "allocate", "out of", "enough"})
 PLACED = frozenset({"line", "column", "expected", "syntax"})
@@ -97,7 +102,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     if tooled and (over or LIMIT in has) and not (has & {WINDOW, PROMPT}):
         return [("tooled", "a cap on a tool's result")]
     if (
-        {"cache", "memory", "kv cache", "buffer", "cache memory", "vram", "cuda"} & words
+        {"cache", "memory", "kv cache", "buffer", "buffers", "cache memory", "vram", "cuda"} & words
         and WINDOW not in has
         and (over or words & {"allocate", "requires", "failed"})
         and "body" not in words
@@ -158,7 +163,9 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
                 "pixels" not in words and bool({"size", "file size"} & words) and "dimensions" not in words
             )
             claims.append(
-                ("payload", "a file's size") if sized and LONG in has else ("count", "a cap on media")
+                ("payload", "a file's size")
+                if sized and (LONG in has or (over and not numbered))
+                else ("count", "a cap on media")
             )
         return claims
     if "string" in words and over and "prompt" not in words and TOKENS not in has:
@@ -188,7 +195,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         {"message", "request", "query", "conversation", "text", "content"} & words and TOKENS in has
     )
     if prompt and over and MONEY not in has:
-        if (LONG in has and "too many" in words and TOKENS not in has) or _counts(clause):
+        if (LONG in has and "too many" in words and TOKENS not in has) or is_counted(clause):
             claims.append(("count", "a count of messages"))
         elif (
             LONG in has
@@ -252,17 +259,25 @@ def _is_full(clause: Sequence[Lexeme]) -> bool:
     )
 
 
+def is_counted(clause: Sequence[Lexeme]) -> bool:
+    """Whether a clause holds a count of items against a limit, or calls an array too long."""
+    has = {lexeme.concept for lexeme in clause}
+    if any(
+        x.word in ROWED and any(y.concept == LONG for y in clause[i : i + 3]) for i, x in enumerate(clause)
+    ):
+        return True
+    return bool(has & {LIMIT, OVER, WITHIN, SIZE}) and _counts(clause)
+
+
 def _counts(clause: Sequence[Lexeme]) -> bool:
-    """Whether items or messages are counted: `2049 items`, `the 800-message limit`."""
-    return any(
-        x.concept == NUMBER
-        and any(
-            y.concept == COUNTED
-            or y.word in ("message", "messages", "message limit", "messages limit", "turns")
-            for y in [z for z in clause[i + 1 : i + 3] if z.word != "-"][:1]
-        )
-        for i, x in enumerate(clause)
-    )
+    """Whether items or messages are what is compared: `2049 items`, `the 800-message limit`; not where two
+    other numbers are, or a number of tokens: `9001 > 8192 (35 messages)`."""
+    numbers = [place for place, x in enumerate(clause) if x.concept == NUMBER]
+    units = [next((z for z in clause[i + 1 : i + 3] if z.word != "-"), None) for i in numbers]
+    of_items = [unit is not None and (unit.concept == COUNTED or unit.word in MEMBERS) for unit in units]
+    others = [clause[i].value >= SMALLEST for i, item in zip(numbers, of_items, strict=True) if not item]
+    in_tokens = any(unit is not None and unit.concept == TOKENS for unit in units)
+    return any(of_items) and not in_tokens and sum(others) < 2
 
 
 def _typed(words: set[str]) -> bool:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from compactd.core.overflow_claims import claims_of
+from compactd.core.overflow_claims import claims_of, is_counted
 from compactd.core.overflow_neighbours import SMALLEST
 from compactd.core.overflow_numbers import Figures, figures
 from compactd.core.overflow_vocabulary import (
@@ -143,7 +143,8 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
     for clause in clauses:
         for claim, why in claims_of(clause):
             claims.setdefault(claim, why)
-
+    if "prompt" in claims and not everywhere & {TOKENS, WINDOW} and any(map(is_counted, clauses)):
+        claims["counted"] = "a count of items"
     if SERVER in everywhere and "deadline" in text:
         return Meaning(kind="server", why="a deadline passed")
     counted = everywhere & {TOKENS, OUTPUT, PROMPT, WINDOW} or words & {"tpm", "tpd", "itpm", "otpm"}
@@ -223,6 +224,11 @@ def _kind(
         return "other", "a cap on a tool's result", False
     if "memory" in claims:
         return "server", "the provider's memory", False
+    if "prompt" in claims and not everywhere & {TOKENS, WINDOW}:
+        if "counted" in claims:
+            return "invalid_request", claims["counted"], False
+        if claims.get("payload") == "a cap in bytes or characters":
+            return "payload_too_large", claims["payload"], False
     if "prompt" in claims:
         return "overflow", claims["prompt"], True
     passed = stated.limit is not None and stated.requested is not None and stated.requested > stated.limit

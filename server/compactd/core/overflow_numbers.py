@@ -53,7 +53,7 @@ UNITS = listed(
     " dollars percent requests messages turns items tools pages files images characters bytes retry"
 )
 STATUSES = listed(
-    "status code http error errno statuscode httpstatuscode version line column port api id took"
+    "status code http error errno statuscode httpstatuscode version line column port api id took task account"
 )
 
 
@@ -308,7 +308,13 @@ def _role(
         return LIMIT, True
     if part == WINDOW:
         return (LIMIT, True) if role != GIVEN or _is_a_models(before) else (GIVEN, False)
-    if not counted and part != OUTPUT and role in (NONE, PROMPT) and value_is_odd(found[i].value):
+    heading = role == GIVEN and behind is not None and behind.word == ":"
+    if (
+        not counted
+        and part != OUTPUT
+        and (role in (NONE, PROMPT) or heading)
+        and value_is_odd(found[i].value)
+    ):
         return "-", False
     if part in (PROMPT, OUTPUT) and role != TOTAL:
         return part, False

@@ -38,6 +38,8 @@ PARSED = (
     r"|\bfunction[ _](?:call|arg|name)"
 )
 """Words of a request that could not be read, before what it held."""
+ANSWERING = r"""["'](?:message|error|detail|msg)["']\s?[:=]\s?$"""
+"""Before a value that is the refusal itself, in a notation that was garbled."""
 CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
 """A machine code of an overflow, quoted: a value of the request, or the name of a tool."""
 WRAPPING = listed(
@@ -46,7 +48,7 @@ WRAPPING = listed(
     " http https bad reason details detail body provider returned model by of in is was and to last"
     " caused caught exception raw llm upstream call calling client said says responded reply text got"
     " received unexpected occurred following run while when generating completion stream agent unknown"
-    " could not due post get invalid"
+    " could not due post get invalid too many failures invoke"
 )
 """Words around a quoted refusal that add nothing to it."""
 READ = 4000
@@ -99,7 +101,8 @@ RAISED = re.compile(
 """An exception of a provider's SDK: its text is the refusal, whatever the SDK appends."""
 REPORTED = (
     r"(?i)(?!\[\w+\]\s|\d{3}\s-)[\[\"'(✕❌⎿✗⚠️📝! ]{0,6}(?:[^\s:=\"“«'#]{1,40} ){0,9}?"
-    r"\(?(?:\w{0,40}error|\w{0,40}exception|failed|failure|fails|rejected|exhausted|refused|not sent)\b"
+    r"\(?(?:\w{0,40}error|\w{0,40}exception|failed|failure|fails|rejected|exhausted|refused|not sent"
+    r"|too many (?:\w{1,20} ){0,3}failures)\b"
     r"(?:\s(?!because|when|that|if|as|since|with|like)[^\s:=\"“«]{1,60}){0,8}\s?[:—]\s"
 )
 """How a client's report of one failure begins: `Batch generation failed: …`, `Message not sent — …`."""
@@ -205,7 +208,8 @@ def unspoken(message: str) -> str | None:
     spans = [
         found.span()
         for found in _spoken(message, 12)
-        if found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None
+        if (found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None)
+        and not _answers(message[: found.start()])
     ]
     if not spans:
         return _before_echo(message)
@@ -217,6 +221,11 @@ def unspoken(message: str) -> str | None:
     outside = " ".join(pieces)
     own = [word for word in WORD.findall(outside.lower()) if word not in WRAPPING]
     return outside if len(own) > 1 else None
+
+
+def _answers(before: str) -> bool:
+    """Whether a garbled notation names what follows its message, and nothing says that it was sent."""
+    return re.search(ANSWERING, before[-20:]) is not None and re.search(PARSED, before) is None
 
 
 def _spoken(text: str, most: int) -> list[re.Match[str]]:

@@ -200,7 +200,8 @@ class Scan:
             and left[1] != left[0]
         ):
             inner = left.lstrip("b")[1:-1]
-            if left.startswith(('"{', "'{", "b'", 'b"')) or OPENING.search(inner) is None:
+            whole = '\\"' in inner and re.search(r'(?<!\\)"', inner) is None
+            if left.startswith(('"{', "'{", "b'", 'b"')) or whole or OPENING.search(inner) is None:
                 text = ESCAPE.sub(unescaped, inner) if "\\" in inner else inner
                 depth += 1
         prose: list[str] = []

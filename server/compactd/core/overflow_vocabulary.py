@@ -183,6 +183,7 @@ _WORDS = {
         unavailable overloaded internal timeout timed timeouts deadline connection socket econnreset
         econnrefused enotfound
         etimedout gateway buffer crashed restarting maintenance memory oom cuda cache kv reset
+        terminated
         refused eof hung network dns disconnected aborted vram gpu outage unreachable premature certificate
         tls ssl
     """,
@@ -197,6 +198,7 @@ _WORDS = {
         deprecated retired decommissioned nonexistent exist parse parsing validation incompatible
         illegalargument badrequest alternate mismatch conflicting duplicate roles role tooluse toolresult
         temperature grammar template illegal invalid_value discontinued delisted
+        deserialize deserialise deserializing deserialization
     """,
     FIELD: """
         identifier name names title id ids description user username label key tag stop metadata url
@@ -294,6 +296,7 @@ _PAIRED = {
         being loaded, is loading, loading model,
         not loaded, exit status, has terminated, sending request, are down, is down, went down,
         worker died, empty response,
+        side closed, bad alloc,
         no response, failed connect, not connect, unable connect, died unexpectedly, has crashed,
         runner exited, no healthy, bad gateway,
         closed connection, connection reset, cache memory,
@@ -329,6 +332,7 @@ _PAIRED = {
         chat completion, chat/completions -, text completion, text generation, responses api,
         input validation,
         data retention, hard to, upstream provider, bad request,
+        deserialize response, deserialize api, deserializing response,
         long time, error page, error pages, error output, raised unexpected,
         total retry, total time, long running
     """,

@@ -61,7 +61,7 @@ def _features(**shares: float) -> tuple[Set, ...]:
     )
     # A kind divides the links' worth too: it cannot be 0.
     changed = tuple(value or 1e-9 for value in changed)
-    return (_to("worth", "FEATURE_WORTH", changed), _to("extract", "FEATURE_WORTH", changed))
+    return (_to("worth", "FEATURE_WORTH", changed),)
 
 
 def _roles(**changes: dict[int, float]) -> tuple[Set, ...]:
@@ -104,7 +104,7 @@ class EvenChances(Chances):
         super().__init__(statistics)
         self._features = statistics.features
 
-    def weights(self, worth: Sequence[float]) -> NDArray[np.float64]:
+    def weights(self, worth: Sequence[Sequence[float]]) -> NDArray[np.float64]:
         found = super().weights(worth).copy()
         for kind in range(KINDS):
             mine = (self._features % KINDS == kind) & (found > 0)

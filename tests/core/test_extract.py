@@ -241,7 +241,8 @@ def test_material_that_is_there_fills_the_budget() -> None:
     for budget in (400, 1000, 3000):
         seen = made(items(("user", "Do it."), *prose), budget=budget)
 
-        assert 0.97 * budget <= seen.tokens <= budget
+        # A line of them is some 25 tokens: the next one may not find room.
+        assert budget - max(25, 0.03 * budget) <= seen.tokens <= budget
 
 
 def test_the_directory_is_left_out_where_the_client_told_it() -> None:
@@ -275,11 +276,12 @@ def test_a_directory_told_from_the_paths_makes_no_path_that_nobody_wrote() -> No
 @given(st.lists(st.integers(60, 900), min_size=2, max_size=4))
 @settings(max_examples=20, deadline=None)
 def test_a_source_gives_the_same_record_whatever_it_gave_before(budgets: list[int]) -> None:
-    source = Source(WORK, (), request=None)
+    source = Source(WORK, (), request=None, budget_tokens=600)
 
     seen = [source.record(budget, chars4) for budget in budgets]
 
-    assert seen == [made(budget=budget) for budget in budgets]
+    fresh = [Source(WORK, (), request=None, budget_tokens=600) for _ in budgets]
+    assert seen == [one.record(budget, chars4) for one, budget in zip(fresh, budgets, strict=True)]
 
 
 def test_learning_ahead_changes_no_byte() -> None:

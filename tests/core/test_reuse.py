@@ -14,12 +14,14 @@ from msgspec import Raw
 from compactd.core.conversation import Conversation
 from compactd.core.cover import Candidates, Cover
 from compactd.core.entries import Item
-from compactd.core.lexicon import ATOM, KINDS
+from compactd.core.lexicon import ATOM, KINDS, shape_of
 from compactd.core.reuse import INPUTS, Chances, Statistics
 from compactd.core.units import FactCache
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
-from compactd.core.worth import FEATURE_WORTH
+from compactd.core.worth import worth_in
 from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+
+WORTH = worth_in(1000).features
 
 
 def item(number: int, role: Role, *blocks: Block, tokens: int = 500) -> Item:
@@ -59,12 +61,12 @@ def told() -> tuple[Chances, FactCache]:
 def test_the_tables_give_the_logistic_of_weights_and_inputs() -> None:
     chances, _ = told()
     betas = (ATOM_WEIGHTS, WORD_WEIGHTS, RUN_WEIGHTS, LINE_WEIGHTS)
-    found = chances.weights(FEATURE_WORTH)
+    found = chances.weights(WORTH)
 
     for feature, weight in zip(chances.statistics.features.tolist(), found, strict=True):
         kind = feature % KINDS
         z = sum(b * x for b, x in zip(betas[kind], chances.inputs(feature), strict=True))
-        assert weight == pytest.approx(FEATURE_WORTH[kind] / (1 + math.exp(-z)))
+        assert weight == pytest.approx(WORTH[kind][shape_of(feature)] / (1 + math.exp(-z)))
 
 
 def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
@@ -86,7 +88,7 @@ def test_the_inputs_tell_where_and_how_often_a_name_stands() -> None:
 
 def test_what_is_used_often_and_lately_is_likelier_than_what_was_read_once() -> None:
     chances, cache = told()
-    found = chances.weights(FEATURE_WORTH)
+    found = chances.weights(WORTH)
     number, place = cache.lexicon.atoms, chances.statistics.place
 
     assert found[place(number["id", "load_entry"])] > found[place(number["id", "old_table"])]

@@ -22,7 +22,7 @@ from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
 from compactd.core.units import FactCache
-from compactd.core.worth import FEATURE_WORTH, candidates
+from compactd.core.worth import candidates, worth_in
 
 __all__ = ["Extract", "FactCache", "Source", "extract"]
 
@@ -51,7 +51,7 @@ class Extract(Struct, frozen=True):
 
 
 class Source:
-    """What a record is made from: everything that was said, weighed. Made once, whatever the budget."""
+    """What a record is made from: everything that was said, weighed for a record of some size."""
 
     def __init__(
         self,
@@ -59,11 +59,13 @@ class Source:
         kept: Sequence[Item],
         *,
         request: Item | None,
+        budget_tokens: int,
         working_dir: str | None = None,
         cache: FactCache | None = None,
         demands: Constraints = NO_DEMANDS,
     ) -> None:
-        """As `extract`. O(size of the messages) the first time, then O(features) of them."""
+        """As `extract`; `budget_tokens` of the record that is most likely to be asked for. O(size of the
+        messages) the first time, then O(features) of them."""
         cache = cache if cache is not None else FactCache()
         order = in_order(removed, kept)
         if working_dir:
@@ -79,8 +81,9 @@ class Source:
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands
         statistics = Statistics(self._conversation.scene)
-        weights = Chances(statistics).weights(FEATURE_WORTH)
-        self._cover = Cover(*candidates(self._conversation, statistics, weights, named))
+        worth = worth_in(budget_tokens)
+        weights = Chances(statistics).weights(worth.features)
+        self._cover = Cover(*candidates(self._conversation, statistics, weights, worth, named))
         self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
 
@@ -115,7 +118,15 @@ def extract(
     larger than the budget, that is returned: the caller compares `tokens`. O(size of the messages) the
     first time, then O(features) of them.
     """
-    source = Source(removed, kept, request=request, working_dir=working_dir, cache=cache, demands=demands)
+    source = Source(
+        removed,
+        kept,
+        request=request,
+        budget_tokens=budget_tokens,
+        working_dir=working_dir,
+        cache=cache,
+        demands=demands,
+    )
     return source.record(budget_tokens, count, lead=lead, layout=layout)
 
 

@@ -70,6 +70,7 @@ class Guard:
                 self._material.gone,
                 self._material.stays,
                 request=request_of(self._material.stays),
+                budget_tokens=self._made.summary_budget,
                 working_dir=self._work.working_dir,
                 cache=self._work.cache,
                 demands=self._demands,

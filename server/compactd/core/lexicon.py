@@ -1,7 +1,8 @@
 """What a line shows, as numbers: its atoms, its words, its runs of four, and itself.
 
 A feature's number is a hash of what it stands for, so that no table has to be kept of them: the same in every
-session and every process. Its kind is its number modulo `KINDS`. Of 200,000 runs of four, which is what a
+session and every process. Its kind is its number modulo `KINDS`, its shape (but of a run, which has none) the
+next two bits: how long or what sort of a thing it is. Of 200,000 runs of four, which is what a
 million tokens hold, about 18 pairs share a number: such a pair counts as one (30 bits, measured 2026-11).
 Chunks and lines repeat: each is analysed once while it is remembered.
 """
@@ -9,6 +10,7 @@ Chunks and lines repeat: each is analysed once while it is remembered.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final
 from zlib import crc32
@@ -24,11 +26,20 @@ RUN: Final = 2
 LINE: Final = 3
 KINDS: Final = 4
 """A feature's kind is its number modulo this."""
+SHAPES: Final = 4
+"""Its shape is what remains, modulo this."""
+
+ATOM_SHAPES: Final = {"id": 0, "path": 1, "lit": 2}
+WORD_SHAPES: Final = (5, 8, 13)
+"""Characters: the longest word of each shape but the last."""
+LINE_SHAPES: Final = (36, 56, 90)
+"""The same of lines."""
 
 REMEMBERED: Final = 2_000
 """So many chunks, and as many lines, are remembered, and those that were used among as many before them."""
 
 _BITS: Final = (1 << 30) - 1
+_BITS_SHAPED: Final = (1 << 28) - 1
 _TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|[^\w\s]+|_+")
 
 Features = tuple[int, ...]
@@ -69,15 +80,20 @@ def _hash(text: str) -> int:
     return crc32(text.encode("utf-8", "surrogatepass"))
 
 
-def _number(text: str, kind: int) -> int:
-    return (_hash(text) & _BITS) * KINDS + kind
+def _number(text: str, kind: int, shape: int) -> int:
+    return ((_hash(text) & _BITS_SHAPED) * SHAPES + shape) * KINDS + kind
+
+
+def shape_of(feature: int) -> int:
+    """0 for a run of four."""
+    return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
 
 
 class Atoms(dict[Atom, int]):
     """Atoms and their numbers: those met so far, and whichever is asked for."""
 
     def __missing__(self, atom: Atom) -> int:
-        number = self[atom] = _number(f"{atom[0]} {atom[1]}", ATOM)
+        number = self[atom] = _number(f"{atom[0]} {atom[1]}", ATOM, ATOM_SHAPES[atom[0]])
         return number
 
 
@@ -134,7 +150,7 @@ class Lexicon:
         words = words_of_chunk(text)
         long = [w for w in words if len(w) >= 4]
         features = [self.atoms[a] for a in atoms_of_chunk(text)]
-        features += [_number(w, WORD) for w in long]
+        features += [_number(w, WORD, bisect_left(WORD_SHAPES, len(w))) for w in long]
         return Chunk(
             tuple([_hash(w) for w in signs_of_chunk(text)]),
             tuple(features),
@@ -162,7 +178,7 @@ class Lexicon:
         elif len(words) >= 2:
             found.append((hash(tuple(words)) & _BITS) * KINDS + RUN)
         if 24 <= len(bare) <= 200:
-            found.append(_number(bare, LINE))
+            found.append(_number(bare, LINE, bisect_left(LINE_SHAPES, len(bare))))
         line = Line(
             tuple(dict.fromkeys(found)), sum([c.tokens for c in chunks]), sum([c.telling for c in chunks])
         )

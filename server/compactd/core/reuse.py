@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, WORD
+from compactd.core.lexicon import ATOM, KINDS, LINE, RUN, SHAPES, WORD, shape_of
 from compactd.core.roles import AGENT_ROLES, COMMAND, HEADER, OLD, READ, RESULT_ROLES, SEARCH
 from compactd.core.units import Part
 from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
@@ -49,6 +49,9 @@ INPUTS: Final = (
     "read: last mention in the current turn",
     "read: freshness of that file's last touch",
     "only read, in files edited later",
+    "of shape 1",
+    "of shape 2",
+    "of shape 3",
 )
 
 IN_HEADER, IN_OLD, IN_COMMAND, IN_SEARCH, IN_READ, IN_EDITED, ELSEWHERE, IN_REQUEST = (
@@ -208,6 +211,7 @@ class Chances:
         """The inputs of one feature that is shown, in the order of `INPUTS`: what the weights were learned
         on."""
         s, scene, total = self.statistics, self.statistics.scene, self.total
+        shape = shape_of(feature)
         feature = s.place(feature)
         last = int(s.last[feature])
         age = self.ages[last]
@@ -240,10 +244,13 @@ class Chances:
             float(read and last >= scene.current_turn),
             freshness(touch_age) if read else 0.0,
             float(not flags & ELSEWHERE),
+            float(shape == 1),
+            float(shape == 2),
+            float(shape == 3),
         )
 
-    def weights(self, worth: Sequence[float]) -> Weights:
-        """`worth[kind]` × chance, for each of the statistics' features, in their order.
+    def weights(self, worth: Sequence[Sequence[float]]) -> Weights:
+        """`worth[kind][shape]` × chance, for each of the statistics' features, in their order.
 
         The same as `logistic(weights · inputs)`, from tables, and rounded so that sums of them are exact in
         any order: the same on every machine. O(features).
@@ -255,10 +262,12 @@ class Chances:
         kinds = s.features % KINDS
         for kind, beta in _BETA.items():
             these = np.flatnonzero(kinds == kind)
-            found[these] = worth[kind] / (1 + np.exp(-self._sums(these, beta)))
+            shapes = shapes_of(s.features[these])
+            worths = np.array(worth[kind], np.float64)[shapes]
+            found[these] = worths / (1 + np.exp(-self._sums(these, beta, shapes)))
         return np.rint(found * EXACT) / EXACT
 
-    def _sums(self, these: Indices, beta: Sequence[float]) -> Weights:
+    def _sums(self, these: Indices, beta: Sequence[float], shapes: Indices) -> Weights:
         """weights · inputs for the features at these places."""
         import numpy as np
 
@@ -295,6 +304,7 @@ class Chances:
             return values
 
         z = of(by_flags, flags) + of(by_agent, s.last_agent[these]) + of(by_edit, s.edit[these])
+        z += of((0.0, *beta[22:]), shapes)
         z += beta[2] * logs[s.messages[these] - 1]
         z += beta[1] * logs[s.results[these]]
         z += beta[10] * logs[units]
@@ -304,6 +314,14 @@ class Chances:
 
 
 _BETA = {ATOM: ATOM_WEIGHTS, WORD: WORD_WEIGHTS, RUN: RUN_WEIGHTS, LINE: LINE_WEIGHTS}
+
+
+def shapes_of(features: Numbers) -> Indices:
+    """`shape_of` each."""
+    import numpy as np
+
+    numbers = features.astype(np.int64)
+    return np.where(numbers % KINDS == RUN, 0, numbers // KINDS % SHAPES)
 
 
 def _flag_sum(flags: int, beta: Sequence[float]) -> float:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from compactd.core.conversation import Conversation
 from compactd.core.cover import Candidates
-from compactd.core.lexicon import ATOM, KINDS
-from compactd.core.reuse import EXACT, Statistics
+from compactd.core.lexicon import ATOM, KINDS, RUN, SHAPES
+from compactd.core.reuse import EXACT, Statistics, shapes_of
 from compactd.core.roles import (
     ARGUMENT,
     ASSISTANT,
@@ -54,14 +57,55 @@ MARK_FACTOR: Final = {ASSISTANT: 2.0, READ: 2.0, SHELL: 2.0, SEARCH: 2.0, RESULT
 """For the agent's decisions and for errors."""
 LOW_FACTOR: Final = 0.42
 
+SMALL_TOKENS: Final = 1500
+LARGE_TOKENS: Final = 5000
+"""Of a record: from the one to the other the factors below go to 1."""
+SMALL_ATOM: Final = (1.0, 2.0, 2.0, 1.0)
+"""For each shape of an atom. A small record is for what has to be spelled right: paths and literals, of which
+there are few, each a fact of its own. A larger one has room for what foretells the next words, too."""
+SMALL_RUN: Final = 1.5
+SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
+
 LINE_TOKENS: Final = 1.2
 HEADER_TOKENS: Final = 4.0
 OPENING_TOKENS: Final = 5.0
 """What the marks around a line, a call's header, a text's entry id cost."""
 
 
+class Worth(Struct, frozen=True):
+    """What is worth how much in a record of some size."""
+
+    features: tuple[tuple[float, ...], ...]
+    """Of each kind and shape."""
+    link: tuple[float, ...]
+    """Of each shape of an atom."""
+    roles: dict[int, float]
+
+
+def worth_in(budget_tokens: int) -> Worth:
+    """Of a record of at most so many tokens."""
+    span = math.log(LARGE_TOKENS / SMALL_TOKENS)
+    small = min(1.0, max(0.0, math.log(LARGE_TOKENS / max(1, budget_tokens)) / span))
+    atoms = tuple(factor**small for factor in SMALL_ATOM)
+    return Worth(
+        features=tuple(
+            tuple(
+                worth * (atoms[shape] if kind == ATOM else SMALL_RUN**small if kind == RUN else 1.0)
+                for shape in range(SHAPES)
+            )
+            for kind, worth in enumerate(FEATURE_WORTH)
+        ),
+        link=tuple(LINK_WORTH * factor for factor in atoms),
+        roles={role: worth * SMALL_ROLE.get(role, 1.0) ** small for role, worth in ROLE_WORTH.items()},
+    )
+
+
 def candidates(
-    conversation: Conversation, statistics: Statistics, weights: Floats, shown: Collection[int] = ()
+    conversation: Conversation,
+    statistics: Statistics,
+    weights: Floats,
+    worth: Worth,
+    shown: Collection[int] = (),
 ) -> tuple[Candidates, Floats]:
     """The units that may be quoted, and what showing each of their features is worth.
 
@@ -99,7 +143,8 @@ def candidates(
     atom, link = np.unique(feature[links], return_inverse=True)
     feature = np.concatenate((feature, len(weights) + link))
     unit = np.concatenate((unit, unit[links]))
-    linked = weights[atom] / FEATURE_WORTH[ATOM] * LINK_WORTH
+    shapes = shapes_of(statistics.features[atom])
+    linked = weights[atom] / np.array(worth.features[ATOM])[shapes] * np.array(worth.link)[shapes]
     weights = np.concatenate((weights, np.rint(linked * EXACT) / EXACT))
     order = np.concatenate((order, len(order) + np.argsort(link, kind="stable")))
 
@@ -112,7 +157,7 @@ def candidates(
         order=place[order],
         first=_starts(feature, len(weights)),
         price=tokens / 100 + np.where(role == HEADER, HEADER_TOKENS, LINE_TOKENS),
-        worth=_worths(role, flags),
+        worth=_worths(role, flags, worth.roles),
         group=np.repeat(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
         part=np.repeat(np.arange(len(quotable)), sizes),
         header=[-1 if at < 0 else conversation.begin(at) for at in conversation.header],
@@ -157,11 +202,11 @@ def _starts(values: Indices, size: int) -> Indices:
     return np.append(0, np.cumsum(np.bincount(values, minlength=size)))
 
 
-def _worths(role: Indices, flags: Indices) -> Floats:
+def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Floats:
     import numpy as np
 
     roles = range(int(role.max(initial=0)) + 1)
-    worth = np.array([ROLE_WORTH.get(each, 1.0) for each in roles])[role]
+    worth = np.array([of_roles.get(each, 1.0) for each in roles])[role]
     marked = np.array([MARK_FACTOR.get(each, 1.0) for each in roles])[role]
     worth *= np.where(flags & MARKED, marked, 1.0)
     worth *= np.where(flags & LOW, LOW_FACTOR, 1.0)

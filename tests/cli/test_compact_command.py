@@ -202,8 +202,9 @@ def test_what_a_tool_printed_cannot_command_the_terminal(home) -> None:
     assert not set(seen.out) & set("\x1b\x07\x9b\u202e")
 
 
-def test_all_that_was_lost_is_listed_on_demand(home, long) -> None:
-    command = ("compact", long, "--keep-messages", 2, "--strategy", "truncate")
+def test_all_that_was_lost_is_listed_on_demand(home) -> None:
+    many = session_files.openai(home / "many.json", 300, words=4)
+    command = ("compact", many, "--target", "2k", "--strategy", "truncate")
 
     short, whole, data = run_each(home, command, (*command, "--lost"), (*command, "--json"))
 

@@ -19,6 +19,9 @@ from compactd.client import Client, DaemonGone, Event, RpcError
 from compactd.errors import CannotFit
 from compactd.messages import CompactionResult, Retention
 
+COUNTS = "[Compacted "
+"""How the line begins that stands for messages of which nothing is quoted."""
+
 ABOUT = f"""\
 Compacts a session file: older messages give way to a summary, the newest stay word
 for word. The file itself is never changed; --output writes the compacted session.
@@ -256,5 +259,6 @@ def _sections(summary: str) -> str:
     """The summary from its first section on: what stands before is meant for a model."""
     if summary.startswith("## "):
         return summary
-    _, mark, rest = summary.partition("\n## ")
-    return f"## {rest}" if mark else summary
+    head, mark, rest = summary.partition("\n## ")
+    counts = [line for line in head.split("\n") if line.startswith(COUNTS)]
+    return "\n".join((*counts, f"## {rest}")) if mark else summary

@@ -1,11 +1,11 @@
 """Learns `core/weights.py` from recorded sessions: how likely each feature is to be written again.
 
-    python -m benchmarks.retention.fit [--data DIR] [--write]
+    python -m benchmarks.retention.fit [--data DIR] [--all] [--write]
 
-Every session is parted at several points. At each, a feature of the past counts as used again if the agent
-writes it in the future before a result or a user shows it. Logistic regression for each kind of feature,
-every cut with the same weight, L2 10; features not used again are sampled. Without `--write` the weights are
-printed.
+The sessions put aside (`aside.py`) are left out, unless `--all` says otherwise. Each other one is parted at
+several points. At each, a feature of the past counts as used again if the agent writes it in the future
+before a result or a user shows it. Logistic regression for each kind of feature, every cut with the same
+weight, L2 10; features not used again are sampled. Without `--write` the weights are printed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 from benchmarks.retention import contexts, cuts
+from benchmarks.retention.aside import is_aside
 from benchmarks.retention.cuts import normalised
 from compactd.core import weights
 from compactd.core.conversation import Conversation
@@ -141,10 +142,15 @@ def main() -> int:
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     given.add_argument("--data", type=Path, default=Path(os.environ.get("COMPACTD_TEST_DATA", beside)))
     given.add_argument("--cache", type=Path, default=Path("build/retention"))
+    given.add_argument("--all", action="store_true", help="also learn from the sessions put aside")
     given.add_argument("--write", action="store_true")
     options = given.parse_args()
     probe = cuts.judge(options.data.resolve().parent / "tools")
-    files = normalised(options.data, options.cache / "sessions")
+    files = [
+        file
+        for file in normalised(options.data, options.cache / "sessions")
+        if options.all or not is_aside(file.stem)
+    ]
     with Pool(2) as pool:
         rows = list(pool.imap(samples, (job for file in files for job in pasts(probe, file)), chunksize=2))
     found = learned(rows)

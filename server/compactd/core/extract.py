@@ -21,7 +21,7 @@ from compactd.core.fileops import FileLedger, ledger_of
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
-from compactd.core.units import FactCache
+from compactd.core.units import FactCache, Facts
 from compactd.core.worth import candidates, worth_in
 
 __all__ = ["Extract", "FactCache", "Source", "extract"]
@@ -50,6 +50,19 @@ class Extract(Struct, frozen=True):
     """Entries of which something is quoted, oldest first."""
 
 
+def learnt(
+    order: Sequence[tuple[Item, bool]], cache: FactCache, working_dir: str | None
+) -> tuple[list[Facts], str]:
+    """What is known of these messages, and the folder that their paths are named without: the client's, or
+    the one that the paths tell. The same whatever the cache knew before. O(text) the first time."""
+    if working_dir:
+        cache.strip(working_dir)
+        return [cache.learn(item) for item, _ in order], working_dir
+    directory = working_directory([cache.learn(item) for item, _ in order], cache.lexicon.atoms)
+    cache.strip(directory)
+    return [cache.learn(item) for item, _ in order], directory
+
+
 class Source:
     """What a record is made from: everything that was said, weighed for a record of some size."""
 
@@ -68,14 +81,7 @@ class Source:
         messages) the first time, then O(features) of them."""
         cache = cache if cache is not None else FactCache()
         order = in_order(removed, kept)
-        if working_dir:
-            cache.strip(working_dir)
-        facts = [cache.learn(item) for item, _ in order]
-        directory = working_dir or ""
-        if not working_dir:
-            directory = working_directory(facts, cache.lexicon.atoms)
-            cache.strip(directory)
-            facts = [cache.learn(item) for item, _ in order]
+        facts, directory = learnt(order, cache, working_dir)
         self._ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
         named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)

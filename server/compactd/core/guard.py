@@ -8,13 +8,15 @@ too much is repaired by `extract`'s record; what it states and the past does not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.constraints import Constraints, bullets, missing
-from compactd.core.extract import Source
+from compactd.core.conversation import in_order
+from compactd.core.extract import FactCache, Source, learnt
 from compactd.core.fidelity import NOT_FOUND, unfounded
 from compactd.core.material import Material, Work, framed_by, layout_of, request_of, texts_of
 from compactd.core.plan import Plan
@@ -60,7 +62,10 @@ class Guard:
         stays = tuple(text for item in material.stays for text in texts_of(item))
         self._demands = Constraints(made.constraints, made.superseded)
         self._source: Source | None = None
-        self._search = FactSearch(material.gone, stays, cache=work.cache, demands=self._demands)
+        self._cache = work.cache if work.cache is not None else FactCache()
+        # Facts are looked up by the names that the record has for them, whoever comes first.
+        learnt(in_order(material.gone, material.stays), self._cache, work.working_dir)
+        self._search = FactSearch(material.gone, stays, cache=self._cache, demands=self._demands)
 
     @property
     def source(self) -> Source:
@@ -72,7 +77,7 @@ class Guard:
                 request=request_of(self._material.stays),
                 budget_tokens=self._made.summary_budget,
                 working_dir=self._work.working_dir,
-                cache=self._work.cache,
+                cache=self._cache,
                 demands=self._demands,
             )
         return self._source
@@ -80,8 +85,9 @@ class Guard:
     def of_record(self, text: str) -> Checked:
         """The check of `extract`'s text, which holds the constraints already."""
         lines = self._supplement(text, self._made.summary_budget - self._count(text))
-        if lines:
-            text = under_heading(text, lines, self._layout.context, self._end)
+        text = self._with(
+            lines, text, lambda lines: under_heading(text, lines, self._layout.context, self._end)
+        )
         return Checked(text=text, retention=self._search.with_summary(text))
 
     def of_counts(self, extra: str) -> Checked:
@@ -103,9 +109,11 @@ class Guard:
         pinned = "\n".join((CONSTRAINTS, *bullets(made.constraints))) if made.constraints else ""
         text = text_of(extra, pinned)
         room = made.summary_budget - self._count(text) - self._count(self._layout.context + "\n\n")
-        lines = self._supplement(text, room)
-        if lines:
-            text = text_of(extra, pinned, f"{self._layout.context}\n{lines}")
+        text = self._with(
+            self._supplement(text, room),
+            text,
+            lambda lines: text_of(extra, pinned, f"{self._layout.context}\n{lines}"),
+        )
         return Checked(text=text, retention=self._search.with_summary(text))
 
     def of_answer(self, body: str) -> Checked:
@@ -125,14 +133,32 @@ class Guard:
             note = f"{kept}; extract's record was added"
         text = framed_by(self._work, made, self._material, body)
         lines = self._supplement(text, made.summary_budget - self._count(text))
-        if lines:
-            body = under_heading(body, lines, self._layout.context)
-        if strange:
-            body = f"{body}\n\n{NOT_FOUND}{', '.join(strange)}"
-        if lines or strange:
-            text = framed_by(self._work, made, self._material, body)
+        told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
+
+        def text_of(body: str) -> str:
+            return framed_by(self._work, made, self._material, body + told)
+
+        text = self._with(
+            lines,
+            text_of(body) if told else text,
+            lambda lines: text_of(under_heading(body, lines, self._layout.context)),
+        )
         found = self._search.with_summary(text)
         return Checked(text=text, retention=replace(found, before=before), note=note, unfounded=strange)
+
+    def _with(self, supplement: str, text: str, text_of: Callable[[str], str]) -> str:
+        """`text_of` as many of the lines as its budget has room for; `text` where it has none.
+
+        Together lines can take a token more than one by one.
+        """
+        most = max(self._made.summary_budget, self._count(text))
+        lines = supplement.splitlines()
+        while lines:
+            fuller = text_of("\n".join(lines))
+            if self._count(fuller) <= most:
+                return fuller
+            lines.pop()
+        return text
 
     @property
     def _end(self) -> str:

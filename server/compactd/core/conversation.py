@@ -14,6 +14,7 @@ from compactd.core.constraints import NO_DEMANDS, is_constraint
 from compactd.core.entries import EntryId, Item, is_summary
 from compactd.core.lexicon import Lexicon
 from compactd.core.lines import Call, Unit, without_directory
+from compactd.core.names import stands_alone, texts_written
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
 from compactd.core.units import MARKED, Facts, Part, unit_of, units_of
@@ -95,6 +96,7 @@ class Conversation:
         """Groups whose call changes a file."""
         self._begins: list[int] = [0]
         self._places: dict[int, Place] = {}
+        self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
         self._calls: dict[str, Call] = {}
@@ -134,10 +136,26 @@ class Conversation:
         short = without_directory(text, self._directory)
         if self._anywhere or short == text:
             return short
-        known = self._lexicon.atoms
-        if all(known.get(atom, -1) in self._written for atom in atoms(short)):
-            return short
-        return text
+        return short if all(self._is_written(atom) for atom in atoms(short)) else text
+
+    def _is_written(self, atom: tuple[str, str]) -> bool:
+        """Whether somebody wrote a name as it is, and not only behind the folder. O(all texts) at worst, once
+        a name."""
+        known = self._written.get(atom)
+        if known is None:
+            known = self._lexicon.atoms.get(atom, -1) in self._named and (
+                atom[0] != "path" or any(stands_alone(text, atom[1]) for text in self._texts_as_written)
+            )
+            self._written[atom] = known
+        return known
+
+    @cached_property
+    def _named(self) -> frozenset[int]:
+        return frozenset().union(*(known.atoms for known in self._facts))
+
+    @cached_property
+    def _texts_as_written(self) -> list[str]:
+        return [text for item, _ in self.order for text in texts_written(item.message.content)]
 
     def place(self, unit: int) -> Place:
         """A unit by its index. O(its message) the first time."""
@@ -201,10 +219,6 @@ class Conversation:
     def tried(self) -> frozenset[str]:
         """Calls that failed at least once, by their headers."""
         return frozenset(text for group in self.failed if (text := self.heading(group)) is not None)
-
-    @cached_property
-    def _written(self) -> frozenset[int]:
-        return frozenset().union(*(known.atoms for known in self._facts))
 
     def _units(self, quotable: Quotable) -> tuple[Unit, ...]:
         units = quotable.part.units

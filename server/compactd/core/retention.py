@@ -15,6 +15,7 @@ from compactd.core.atoms import CONSTRAINT, atoms, commands, words_of_chunk
 from compactd.core.clip import text_of_result
 from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
 from compactd.core.entries import Item, is_summary
+from compactd.core.names import stands_alone, texts_written
 from compactd.core.record import TOOL_MARK
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.units import FactCache
@@ -146,6 +147,8 @@ class FactSearch:
                 continue
             # The constraints stand in the summary by themselves.
             line = without_them(stood.get(fact.text, ""), self._demands)
+            if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
+                continue
             line = f"- {line if fact.text in line else ' '.join(fact.text.split())}"
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
@@ -153,6 +156,11 @@ class FactSearch:
                 spent += cost
                 written += line
         return "\n".join(lines)
+
+    def _is_written(self, path: str) -> bool:
+        """Whether a path was written as it is named here: without the folder that names are told without."""
+        texts = (text for item in self._removed for text in texts_written(item.message.content))
+        return any(stands_alone(text, path) for text in texts)
 
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """The vocabulary: messages, usage, results and events, as frozen values without behaviour.
 
+Longer than other files on purpose: it is one vocabulary, read from top to bottom.
+
 Field docstrings are the public document of each field. Token counts are integers of the session's
 estimator unless a field says otherwise; times are Unix seconds (UTC) ending in `_at`.
 """

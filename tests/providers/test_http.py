@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from compactd.providers.base import Finished
 from compactd.providers.http import Broken, Sending
 from compactd.providers.network import Address, address_of, is_loopback, proxy_for, trusted
-from providers.loopback import Answer, Endless, Hangup, Html, Loopback, Seen, Silence, Stall, Wire
+from providers.loopback import Answer, Cut, Endless, Hangup, Html, Loopback, Seen, Silence, Stall, Wire
 from providers.loopback.server import CERTIFICATE
 
 EVERY_WIRE = pytest.mark.parametrize("wire", WIRES)
@@ -62,6 +62,21 @@ async def test_requests_side_by_side_do_not_wait_for_each_other() -> None:
 
             assert fourth.text == "d"
             assert server.connections == 4
+
+
+@EVERY_WIRE
+async def test_a_connection_whose_answer_ended_too_early_is_not_used_again(wire: Wire) -> None:
+    """The body's end came, and with it the server's goodbye: what is sent there next may never arrive."""
+    with Loopback([Cut(Answer(text="fine"), 3, clean=True)]) as server:
+        async with linked() as links:
+            provider = provider_of(server, wire, links)
+            broken = await hear(provider, request_of(wire))
+            idle = links.idle
+            heard = await hear(provider, request_of(wire))
+
+    assert broken.failure.failure.cause == "stream"
+    assert (idle, server.connections) == (0, 2)
+    assert heard.text == "ok"
 
 
 async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again() -> None:

@@ -120,9 +120,14 @@ class HttpProvider:
             async with self._links.send(sending) as answer:
                 if answer.status != 200:
                     raise await self._refused(answer)
-                async with aclosing(self._read(answer, reader)) as events:
-                    async for event in events:
-                        yield event
+                try:
+                    async with aclosing(self._read(answer, reader)) as events:
+                        async for event in events:
+                            yield event
+                except Exception:
+                    # Who sends half an answer and ends it well closes next: what is sent there is lost.
+                    answer.is_whole = False
+                    raise
         except Broken as broken:
             raise self._failed(broken.cause, broken.sentence) from None
         except TooLong:

@@ -100,7 +100,8 @@ class Player:
             case Cut(answer, after_bytes, clean):
                 body = b"".join([piece async for piece in self._encoded(answer)])
                 await self._head()
-                await self._chunk(body[:after_bytes])
+                if after_bytes:  # an empty chunk is the end of the body
+                    await self._chunk(body[:after_bytes])
                 if clean:
                     await self._chunk(b"")
                 return False

@@ -1,10 +1,12 @@
-"""What is installed: the wheel, in an environment that has nothing else."""
+"""What is installed: the wheel, in environments that have nothing else, on each Python of this machine."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -12,65 +14,163 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 4 * 2**20
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+INSTALLERS = {
+    "pipx": ("-m", "pipx", "run", "--spec"),
+    "uv": ("-m", "uv", "tool", "run", "--quiet", "--from"),
+}
+
+
+def pythons() -> dict[str, Path]:
+    """The interpreters of this machine by version: this one, those on the PATH, pyenv's."""
+    found = {f"{sys.version_info[0]}.{sys.version_info[1]}": Path(sys.executable)}
+    kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    for version in PYTHONS:
+        on_path = shutil.which(f"python{version}")
+        places = [Path(on_path)] if on_path else []
+        places += sorted(kept.glob(f"{version}.*/bin/python{version}"))
+        for place in places:
+            if version not in found and _works(place):
+                found[version] = place
+    return found
+
+
+def _works(python: Path) -> bool:
+    """A shim of pyenv's is on the PATH for versions too that are not switched on."""
+    return subprocess.run([str(python), "-c", "import venv, ensurepip"], capture_output=True).returncode == 0
+
+
+THERE = pythons()
 
 
 def built(folder: Path) -> Path:
-    """The wheel of this checkout."""
+    """The wheel of this checkout; its sdist lies beside."""
     command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(ROOT)]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
     [wheel] = folder.glob("*.whl")
     return wheel
 
 
-def digests(folder: Path) -> dict[str, str]:
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("dist"))
 
 
-@pytest.mark.timeout(600)
-def test_the_wheel_is_small_the_same_each_time_and_enough_in_an_empty_environment(tmp_path: Path) -> None:
-    wheel = built(tmp_path / "one")
-    built(tmp_path / "two")
-    venv.create(tmp_path / "venv", with_pip=True)
-    bin_ = tmp_path / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
-    install = [str(bin_ / "python"), "-m", "pip", "install", "--quiet", str(wheel)]
-    subprocess.run(install, check=True, timeout=300)
-    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "COMPACTD_HOME": str(tmp_path / "data")}
+class Installed:
+    """The wheel in an environment of its own."""
 
-    def compactd(*arguments: str, told: str = "") -> str:
+    def __init__(self, python: Path, package: Path, folder: Path) -> None:
+        self.folder = folder
+        subprocess.run([str(python), "-m", "venv", str(folder / "venv")], check=True, timeout=120)
+        self.bin = folder / "venv" / "bin"
+        install = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(package)]
+        subprocess.run([str(self.bin / "python"), *install], check=True, timeout=300)
+
+    def compactd(self, *arguments: str, told: str = "", home: Path | None = None) -> str:
+        """What the command prints."""
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.folder)}
         done = subprocess.run(
-            [str(bin_ / "compactd"), *arguments],
+            [str(self.bin / "compactd"), *arguments],
             input=told,
             capture_output=True,
             text=True,
-            env=env,
-            cwd=tmp_path,
-            timeout=60,
+            env={**env, "COMPACTD_HOME": str(home or self.folder / "data")},
+            cwd=self.folder,
+            timeout=120,
             check=True,
         )
         return done.stdout
 
-    ping = compactd("serve", told='{"jsonrpc":"2.0","id":1,"method":"daemon/ping"}\n')
-    model = json.loads(compactd("models", "anthropic/claude-sonnet-4-5", "--json"))
-    schema = json.loads(compactd("schema"))
-    count = {"text": "one two", "model": "openai/gpt-4o"}
-    asked = {"jsonrpc": "2.0", "id": 1, "method": "tokens/count", "params": count}
-    tokens = compactd("serve", told=json.dumps(asked) + "\n")
-    light = subprocess.run(
-        [str(bin_ / "python"), "-c", "import compactd.client, sys; print('textual' in sys.modules)"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        check=True,
-    )
+    def asked(self, home: Path, *requests: tuple[str, dict[str, object]]) -> list[dict[str, object]]:
+        """The answers of a daemon that is asked all at once and told to go."""
+        lines = [
+            json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+            for number, (method, params) in enumerate(requests)
+        ]
+        said = self.compactd("serve", told="".join(f"{line}\n" for line in lines), home=home)
+        answers = {one["id"]: one for one in map(json.loads, said.splitlines()) if "id" in one}
+        return [answers[number]["result"] for number in range(len(requests))]
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
+
+
+def test_what_is_built_is_small_and_the_same_each_time(wheel: Path, tmp_path: Path) -> None:
+    built(tmp_path)
 
     assert wheel.stat().st_size <= MOST_BYTES
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+    assert digests(wheel.parent) == digests(tmp_path)
+
+
+def test_it_is_enough_on_each_python_and_each_compacts_a_journal_to_the_same_bytes(
+    wheel: Path, tmp_path: Path
+) -> None:
+    """Issue's law of determinism: the same journal, two versions of Python, the same bytes."""
+    journal = tmp_path / "journal"
+    lines = (ROOT / "examples" / "session.jsonl").read_text("utf-8").splitlines()
+    messages = [one for one in map(json.loads, lines) if one["role"] != "system"]
+    contexts: dict[str, str] = {}
+    for version, python in THERE.items():
+        folder = tmp_path / version
+        folder.mkdir()
+        here = Installed(python, wheel, folder)
+        if not journal.exists():
+            start = ("session/start", {"session_id": "one", "model": "anthropic/claude-sonnet-4-5"})
+            here.asked(journal, start, ("session/append", {"session_id": "one", "messages": messages}))
+        shutil.copytree(journal, folder / "home")
+        session: dict[str, object] = {"session_id": "one"}
+
+        [schema] = [json.loads(here.compactd("schema"))]
+        [count] = here.asked(
+            folder / "other", ("tokens/count", {"text": "one two", "model": "openai/gpt-4o"})
+        )
+        _, done, context = here.asked(
+            folder / "home",
+            ("session/start", session),
+            ("session/compact", {**session, "keep_recent": 3000}),
+            ("session/context", session),
+        )
+
+        assert "session/start" in schema["properties"]["requests"]["properties"]
+        assert count == {"tokens": 2, "exact": True, "method": "o200k_base"}
+        assert done["compacted"] is True
+        ids = re.compile(re.escape(str(done["compaction_id"])))
+        contexts[version] = ids.sub("ID", json.dumps(context["messages"]))
+    assert len(set(contexts.values())) == 1, sorted(contexts)
+
+
+def test_the_plain_install_loads_no_app(wheel: Path, tmp_path: Path) -> None:
+    here = Installed(Path(sys.executable), next(wheel.parent.glob("*.tar.gz")), tmp_path)
+    code = "import compactd.client, compactd.cli, sys; print('textual' in sys.modules)"
+    seen = subprocess.run(
+        [str(here.bin / "python"), "-c", code], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+
+    assert seen.stdout == "False\n"
+    ping = here.compactd("serve", told='{"jsonrpc":"2.0","id":1,"method":"daemon/ping"}\n')
     assert json.loads(ping)["id"] == 1
-    assert model["context_window"] == 200_000
-    assert "session/start" in schema["properties"]["requests"]["properties"]
-    assert json.loads(tokens)["result"] == {"tokens": 2, "exact": True, "method": "o200k_base"}
-    assert light.stdout == "False\n"
+
+
+@pytest.mark.parametrize("installer", INSTALLERS)
+def test_it_starts_without_being_installed(installer: str, wheel: Path, tmp_path: Path) -> None:
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", installer]
+    subprocess.run(install, check=True, timeout=300)
+    env = {**os.environ, "HOME": str(tmp_path)}
+    done = subprocess.run(
+        [python, *INSTALLERS[installer], str(wheel), "compactd", "--version"],
+        capture_output=True,
+        text=True,
+        env=env,
+        cwd=tmp_path,
+        timeout=300,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("compactd ")

@@ -25,7 +25,7 @@ demo: $(STAMP)  ## the main job on a real session: no key, no network
 	@$(BIN)/python -m examples.demo
 
 test: $(STAMP)  ## all tests that need nothing but this machine's Python
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-system: $(STAMP)  ## tests that need system packages (jq, git); installs them where it may
 	@sh tests/system-packages.sh

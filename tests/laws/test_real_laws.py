@@ -21,7 +21,7 @@ from laws.quiet_world import Quiet
 
 FORMATS = ("claude-code", "gemini-cli", "pi", "openhands-log", "cline")
 ROWS = {row["name"]: row["file"] for row in sessions(*FORMATS)}
-MESSAGES = 20
+MESSAGES = 14
 """Of a session at a time: whole ones take seconds a step."""
 LARGE = GivenSettings(context_window=1_000_000)
 """So large that whatever is undone fits."""

@@ -24,7 +24,7 @@ from laws.steps import act, lives, talk
 
 # Not shrunk: a life is a dozen steps, and shrinking one would outlast the test's own limit.
 LIVES = settings(
-    max_examples=40,
+    max_examples=24,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     phases=(Phase.reuse, Phase.generate),

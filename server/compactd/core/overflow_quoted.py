@@ -28,7 +28,13 @@ from compactd.core.overflow_vocabulary import WORDS
 
 NAMES = r"https?://\S+|\b\w*[_/\d]\w*\b|\b\w{0,60}(?:Error|Exception)\b"
 """Addresses, identifiers and classes: no words of a sentence."""
+STATUS = r"[45][0-2]\d"
 STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
+PARSING = listed(
+    "pars json schema unterminated deserializ decod tool arguments template near regex syntax yaml xml"
+    " function"
+)
+"""What `PARSED` has one of."""
 SIGNS = 160
 """Quotation marks of one text; each is looked from for its other."""
 QUOTE_SIGNS = frozenset("\"'“‘`«")
@@ -62,28 +68,39 @@ LINES = 4
 HOLLOW = re.compile(r"\{\{?[a-z_]\w*\}?\}|\$\{\w")
 """Places left for a value: a template."""
 PATTERNED = (
-    r"%[ds]\b|<[A-Z]+>|\bAssert\w*Error\b|\b[NXM] tokens\b"
-    r"|\blevel=\w|\[\w+\.\w{1,4}:\d+\]|\bpid=\d"
-    r"|, \w+=(?:True|False|None)\b|\w=[\"'][^\"']*[\"'], \w+=|\w\(\)|\w\.\w+\(|\b\w+\([^()]*[\"'][^()]*\)"
-    r"|\\[sdwbS][+*]?|\.[*+]\??|\(\?[:i]|\[_[ -]?\]|\[\^|\]\(https?:|\*\*\w|==|!=|&&|\|\||/\d/"
+    ("%", r"%[ds]\b"),
+    ("<", r"<[A-Z]+>"),
+    ("Assert", r"\bAssert\w*Error\b"),
+    (" tokens", r"\b[NXM] tokens\b"),
+    ("=", r"\blevel=\w|\bpid=\d|, \w+=(?:True|False|None)\b|\w=[\"'][^\"']*[\"'], \w+=|==|!="),
+    ("(", r"\w\(\)|\w\.\w+\(|\b\w+\([^()]*[\"'][^()]*\)|\(\?[:i]"),
+    ("[", r"\[\w+\.\w{1,4}:\d+\]|\[_[ -]?\]|\[\^|\]\(https?:"),
+    ("\\", r"\\[sdwbS][+*]?"),
+    (".*", r"\.\*"),
+    (".+", r"\.\+"),
+    ("**", r"\*\*\w"),
+    ("&&", "&&"),
+    ("||", r"\|\|"),
+    ("/", r"/\d/"),
 )
-"""Placeholders, marks of logs, calls, patterns, markup."""
+"""Placeholders, marks of logs, calls, patterns, markup: what each must have, and its pattern."""
 STAMPED = (
     r"(?m)^\W{0,3}(?:\S{1,24}\s+\|?\s*)?"
     r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\w{3} +\d{1,2} \d\d:\d\d"
     r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b[ :\]])"
 )
 KEYED = (
-    r"(?im)^\W{0,3}(?:error ?|http ?|request ?|response ?|status ?|provider ?|x-)?"
+    r"(?m)(?i:^\W{0,3}(?:error ?|http ?|request ?|response ?|status ?|provider ?|x-)?"
     r"(?:type|details?|code|message|name|status|error|id|reason|fault|metadata|content(?:-\w+)?|headers?|body|url"
-    r"|info|raw|provider|model|cause|param|date|description|title|last)[\w ]{0,12}:\s"
+    r"|info|raw|provider|model|cause|param|date|description|title|last)[\w ]{0,12}:\s)"
+    r"|^ {2,4}[a-z]{2,12}(?:[A-Z][a-z]{1,12}){1,3}:\s"
 )
 TAGS = re.compile(r"<([A-Za-z][\w:.-]*)")
 PLAIN_TAGS = listed(
     "html head title body h1 h2 h3 p center pre hr br div span meta style script link a b i strong"
     " small address error errors message requestid hostid response lm string exception detail fault"
     " faultstring faultcode xml status description errorresponse type resource reason request_id uuid"
-    " nginx nil none null model url id org key"
+    " nginx nil none null model url id org key redacted removed hidden masked secret token"
 )
 """Of error pages, of XML errors, and placeholders (`<LM Studio error>`)."""
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|#\d+")
@@ -106,10 +123,29 @@ REPORTED = (
     r"(?:\s(?!because|when|that|if|as|since|with|like)[^\s:=\"“«]{1,60}){0,8}\s?[:—]\s"
 )
 """How a client's report of one failure begins: `Batch generation failed: …`, `Message not sent — …`."""
+RETURNED = r"\b(?:returned|status|responded|replied|HTTP|got)\b[^\n]{0,20}\b[45]\d\d\b[^\n]{0,30}$"
+"""Words right before a body that say who answered with it: `inference returned 400 Bad Request:`."""
+ADVICE = (
+    r"(?i)\n\s{0,8}[^\w\s]{0,4}\s{0,3}(?:possible )?(?:solutions?|suggestions?|tips?|hints?|options|try"
+    r"|how to fix|to fix|what (?:to|you can) do)\b[^\n]{0,30}:[ \t]{0,4}"
+    r"(?:\n[ \t]{0,12}(?:[-*•]|\d\.)[ ][^\n]{1,200}){1,9}\s*$"
+)
+"""A client's own advice behind a refusal: a heading and its bullets, to the end."""
+ADVISED = (
+    r"(?<=[a-z)][.!]) (?:Please |You can )?(?:Use|Try|Reduce|Start|Choose|Switch|Remove|Shorten|Lower"
+    r"|Consider|Select|Compact|Clear|Pick|Split|Narrow)\b[^.\n]{1,200}\.?\s*$"
+)
+"""The same, as a last sentence."""
+ADVISING = 500
+"""Characters of a text that ends so."""
 SENTENCE = r"[.!?。！？]+(?=\s|$|[^\x00-\x7f])|[；。！？]"
+MEASURES = r"(?<!\S)[a-z][a-z_]{2,80}=[\w().:-]{1,80}(?=\s|$)"
+"""What a logger measured: `total_tokens=117322`."""
 FOREIGN_QUOTES = r"«[^»\n]{4,400}»|„[^“”\n]{4,400}[“”]|「[^」\n]{4,400}」|『[^』\n]{4,400}』"
 """Quotation marks that no provider's own sentence has."""
 LETTERS = r"[^\W\d_]{2,}"
+ERRING = r"(?i)[\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|exceed|overflow|token|too\s?l"
+"""What the name of a button, a file or a model in quotation marks has not: then it is speech."""
 UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 """Letters of scripts that need few of them for a word."""
 
@@ -185,6 +221,10 @@ def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Litera
     logged = prose != whole
     if body.messages:
         prose = "\n".join(line.rstrip(" \t:=-") for line in prose.split("\n"))
+    if body.messages and re.search(RETURNED, prose[-LONGEST:]) is not None:
+        points -= 2
+    prose = re.sub(ADVICE, "", prose) if "\n" in prose else prose
+    prose = re.sub(ADVISED, "", prose) if len(prose) < ADVISING else prose
     if prose:
         points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes)) + _long(prose)
         if RAISED.match(prose) is not None:
@@ -238,7 +278,11 @@ def _spoken(text: str, most: int) -> list[re.Match[str]]:
 def _before_echo(message: str) -> str | None:
     """What stands before the echo of a text that could not be read: `Failed to parse …: <text>`."""
     head, colon, echo = message.partition(": ")
-    return head if colon and len(echo) > 20 and re.search(PARSED, head) is not None else None
+    if not colon or len(echo) <= 20:
+        return None
+    low = head.lower()
+    parsed = any(word in low for word in PARSING) and re.search(PARSED, head) is not None
+    return head if parsed else None
 
 
 def _tagged(text: str) -> int:
@@ -255,8 +299,7 @@ def _look(prose: str) -> int:
     marked = sum(1 for _ in islice(_marked().finditer(prose), 4))
     if marked:
         points += 2 if marked < 4 else 4
-    found = re.search(PATTERNED, prose)
-    if found is not None:
+    if any(sign in prose and re.search(pattern, prose) is not None for sign, pattern in PATTERNED):
         points += 2
     if len(lines) > 1:
         if len(lines) - sum(1 for _ in re.finditer(KEYED, prose)) >= LINES:
@@ -272,9 +315,9 @@ def _look(prose: str) -> int:
 
 def _strange(prose: str, words: list[str]) -> int:
     """Points for words that refusals do not use. English only."""
-    if not prose.isascii():
+    if not prose.isascii() or sum(word in WORDS_OF for word in words) > 2:
         return 0
-    plain = WORD.findall(re.sub(NAMES, " ", prose).lower()) if re.search(NAMES, prose) else words
+    plain = WORD.findall(re.sub(NAMES, " ", prose).lower())
     strange = [
         word
         for word in plain
@@ -291,6 +334,9 @@ def _long(prose: str) -> int:
         return 0
     closed = any(mark in prose for mark in "»“”」』")
     for quoted in islice(re.finditer(FOREIGN_QUOTES, prose), 4 if closed else 0):
+        few = sum(1 for _ in re.finditer(LETTERS, quoted.group())) < 3
+        if few and re.search(ERRING, quoted.group()) is None:
+            continue
         outside = prose[: quoted.start()] + " " + prose[quoted.end() :]
         if (
             sum(1 for _ in islice(re.finditer(LETTERS, outside), 9)) + len(re.findall(UNSPACED, outside)) // 2
@@ -303,7 +349,10 @@ def _long(prose: str) -> int:
 
 def _telling(prose: str, *, is_wrapper: bool) -> int:
     """Points for words of somebody who tells of it."""
-    prose = re.sub(PATHS, " ", prose)
+    if prose.count("/") + prose.count("\\") > 1:
+        prose = re.sub(PATHS, " ", prose)
+    if "=" in prose:
+        prose = re.sub(MEASURES, " ", prose)
     words = WORD.findall(prose.lower())
     if is_wrapper and len(words) < 30:
         words = []
@@ -316,7 +365,8 @@ def _telling(prose: str, *, is_wrapper: bool) -> int:
         points += 2 if words[1] != "your" else 0
     if len(PROVIDERS.intersection(words)) > 2:
         points += 2
-    points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
+    if len(re.findall(STATUS, prose)) > 1:
+        points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
     if not is_wrapper or words:
         points += _strange(prose, words)
     if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:

@@ -12,6 +12,8 @@ from functools import cache
 
 READ = 6000
 """Characters that are looked at."""
+LINE = 300
+"""Characters in which Ruby's place ends."""
 SAID = 4
 """Most lines beside the frames."""
 SERVICE = (
@@ -39,13 +41,16 @@ THROWN = r"""\s{0,8}(?:[|+]\s{0,8}){0,3}(?:\[\w{1,12}\]:\s)?(?:
     Caused\sby:\s(?P<cause>(?:[\w$]{1,60}\.){0,8}\w{1,60}:\s)?
     | (?:Unhandled\sexception\.\s|Uncaught\s(?:\(in\spromise\)\s)?|PHP\sFatal\serror:\s{1,3}Uncaught\s
         |Exception\sin\sthread\s"[^"\n]{1,60}"\s|panic:\s(?:runtime\serror:\s)?|\*\*\s\()?
-      (?:[\w$]{1,60}[.:]{1,2}){0,8}(?:[A-Z][\w$]{0,60})?(?:Error|Exception|Fault)(?::|\)|\):)\s
+      (?:[\w$]{1,60}[.:\\]{1,2}){0,8}(?:[A-Z][\w$]{0,60})?(?:Error|Exception|Fault)(?::|\)|\):)\s
     | (?:panic|fatal\serror|Fatal\serror|what\(\)):\s{1,3}
     | [45]\d\d\s(?=[A-Z])
     | \S{1,160}\.rb:\d{1,6}:in\s\S{1,100}:\s
     )(?P<said>\S.*)"""
 """The line that says what was thrown."""
-TRAILER = r"(?:\s\(\w{1,40}(?:Error|Exception)\)|\sin\s(?:[A-Z]:)?[\w./\\-]{2,200}:\d{1,6})\s{0,4}$"
+TRAILER = (
+    r"(?:\s\((?:\w{1,40}::){0,4}\w{1,40}(?:Error|Exception)\)"
+    r"|\sin\s(?:[A-Z]:)?[\w./\\-]{2,200}:\d{1,6})\s{0,4}$"
+)
 """What Ruby and PHP put behind the message."""
 
 
@@ -59,7 +64,7 @@ def thrown(text: str) -> str | None:
     """The message of the error that `text` is the print of; None where it is no such print, or more than it.
     Cost: O(characters looked at)."""
     if "\n" not in text:
-        return None
+        return _placed(text) if ".rb:" in text[:LINE] else None
     service, frame, error = _patterns()
     lines = [service.sub("", line, count=1) for line in text[:READ].split("\n") if line.strip()]
     if not lines or (frame.match(lines[0]) is None and error.match(lines[0]) is None):
@@ -85,3 +90,11 @@ def thrown(text: str) -> str | None:
     if found is None or not frames or len(said) > SAID:
         return None
     return re.sub(TRAILER, "", found)
+
+
+def _placed(line: str) -> str | None:
+    """The message of Ruby's one line without a stack: `file.rb:14:in `name': message (Class)`."""
+    found = _patterns()[2].match(line.lstrip())
+    if found is None or re.search(TRAILER, line) is None:
+        return None
+    return re.sub(TRAILER, "", str(found.group("said")))

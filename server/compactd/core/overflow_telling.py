@@ -56,7 +56,8 @@ TELLING_PAIRS = listed_pairs(
     "api call,overflow is,overflows are,on overflow,known issue,the issue,this issue,feature request,"
     "next steps,see also,read more,according to,as follows,should return,should be,returns true,"
     "returns false,overflow error,overflow errors,to avoid,to prevent,to handle,to detect,in case,"
-    "as well,as a,it is,it was,was fixed,has been,have been,not sure"
+    "provider said,api said,server said,model said,as well,as a,it is,it was,was fixed,has been,have been,"
+    "not sure"
 )
 """Pairs of such words. Single ones of these stand in refusals too (`an error occurred`): see `POLITE`."""
 POLITE = listed_pairs(
@@ -69,7 +70,7 @@ POLITE = listed_pairs(
 )
 """Pairs that refusals and wrappers use too: each counts for little."""
 FAMILIAR = listed(
-    "room thread earlier clear retrying press esc twice go few open "
+    "summary room thread earlier clear retrying press esc twice go few open "
     "fatal uncaught php exceptions java com org io net main thread runtime warning notice a about"
     " accept accepts add additional adjust after again against algo all allow allowing allows already"
     " also amount an and another any api are argument as at attempt attempts automatically bad be"

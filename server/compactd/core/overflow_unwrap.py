@@ -49,11 +49,16 @@ CODE = listed(
     " incompletedetails reason xamznerrortype providererrorcode awserrorcode errorname subtype category"
     " nativefinishreason blockreason"
 )
+PLACED = listed("loc param field path parameter")
+"""Keys whose values say which field of the request was refused."""
 STATUS = listed("status statuscode httpstatus httpstatuscode httpcode rawstatuscode code errorcode")
 LOGGED = listed(
     "level levelname loglevel severity logger lineno funcname pid threadname hostname pod service"
 )
 """Keys of a structured log record: a line of some service's log, not a provider's answer."""
+LEVELS = listed("level levelname loglevel severity lvl")
+FAILING = listed("error fatal critical err")
+"""Levels of a record of one failure, whose `error` is what was caught."""
 STAMPS = listed("ts time timestamp asctime datetime date msg t logger traceid spanid")
 REFUSING = listed(
     "error errors err message msg detail details errormessage errormsg errorcode errmsg fault exception"
@@ -85,6 +90,8 @@ CALL = r"(?<=[A-Za-z])\((?=[a-z_]{3,20}=[\"'{\[])"
 """Where the arguments of an exception's printed form begin: `APIError(message=…, code=…)`."""
 CUT = re.compile(r"""\s{0,9}(?:'[^'\n]{8,600}'|"[^"\n]{8,600}"),\s?(?:'\w{2,30}'|"\w{2,30}"):""")
 """A notation whose beginning was lost: its first value, then another key."""
+ERRED = re.compile(r"""\s{0,9}\\{0,9}["']description\\{0,9}["']\s?:""")
+"""What an exception was raised with, as Dify's plugins print it: `"args": {"description": …}`."""
 ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
 EVENT = r"(?m)^[ \t]*(?:event|id|retry):[^\n]*\n?|^[ \t]*data:[ \t]?"
 COLOURS = r"(?:\x1b|\\x1b|\\u001b)\[[0-9;]{0,12}m"
@@ -159,7 +166,8 @@ def plain(text: str) -> str:
         text = re.sub(EVENT, "", text)
     if '(message=\\"' in text:
         text = text.replace('\\"', '"')
-    text = re.sub(CALL, "{", text)
+    if "='" in text or '="' in text or "={" in text or "=[" in text:
+        text = re.sub(CALL, "{", text)
     if CUT.match(text) is not None:
         text = '{"message": ' + text.lstrip()
     if "<" in text and ">" in text:
@@ -184,6 +192,7 @@ class Scan:
         self.streamed = streamed
         self.fields: list[Field] = []
         self.names: list[tuple[str, str, int]] = []
+        self.negative = ""
         self.keys: set[str] = set()
         self.blocks = 0
 
@@ -235,7 +244,9 @@ class Scan:
                 if pending is not None and key == "":
                     key = LETTERS.sub("", pending.lower())
                 stack.append((word, key, silent))
-                silent = silent or key in ECHO
+                silent = silent or (
+                    key in ECHO and not (key == "args" and ERRED.match(text, token.end()) is not None)
+                )
                 if word == "{":
                     key = ""
                 pending, quoted = None, False
@@ -292,6 +303,8 @@ class Scan:
             )
         )
         if key in ECHO and not wraps:
+            if value[:1] == "-" and value[1:].isdecimal() and not quoted:
+                self.negative = self.negative or value
             return
         if holds:
             outside = self.read(re.sub(EVENT, "", value), depth + 4)
@@ -303,6 +316,9 @@ class Scan:
 
     def result(self, prose: str) -> Unwrapped:
         messages = [(f.depth, f.value) for f in self.fields if f.key in MESSAGE and says(f.value)]
+        if self.negative:
+            placed = " ".join(f.value for f in self.fields if f.key in PLACED)
+            messages.append((NESTING * 9, f"{placed[:120]} must not be negative, got {self.negative}"))
         codes = [(f.depth, f.value) for f in self.fields if f.key in CODE and is_code(f.value)]
         codes += [(f.depth, f.value) for f in self.fields if f.key in MESSAGE and is_code(f.value)]
         messages.sort(key=lambda found: -found[0])
@@ -312,8 +328,9 @@ class Scan:
             for f in self.fields
             if f.key in STATUS and f.value.isdecimal() and 400 <= number(f.value) < 600
         )
+        failed = self.blocks == 1 and any(f.key in LEVELS and f.value.lower() in FAILING for f in self.fields)
         is_record = (
-            bool(self.keys & LOGGED and self.keys & STAMPS)
+            (bool(self.keys & LOGGED and self.keys & STAMPS) and not (failed and "error" in self.keys))
             or len(self.keys & ARTICLE) >= 2
             or bool(self.keys & TOOLED and not self.keys & {"error"})
             or (self.blocks > 2 and not self.streamed)

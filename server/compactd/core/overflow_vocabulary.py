@@ -239,7 +239,7 @@ _PAIRED = {
     """,
     LONG: """
         too long, too large, too many, too big, too much, too lengthy, too high, very long, zu lang,
-        zu groß, zu viele, demasiado largo, demasiado larga, trop long, trop longue, demasiados tokens
+        zu groß, zu viele, demasiado largo, demasiado larga, trop long, trop longue, too de
     """,
     OVER: """
         more than, greater than, bigger than, longer than, larger than, out of, requires more,
@@ -268,6 +268,9 @@ _PAIRED = {
         too many concurrent, too quickly, too fast, too frequently, too frequent, too often,
         parallel requests, every hour, every minute, every day, each minute, try tomorrow, this minute,
         last minute, last hour,
+        por minute, par minute, pro minute, al minute, por day, par day, pro day, al day, por hour, par hour,
+        pro hour, por second, par second, pro second, too de requests, too often, many requests,
+        limit rate, limit requests,
         request limit, requests limit, requests exceeded
     """,
     PLAN: """
@@ -285,7 +288,7 @@ _PAIRED = {
         api token, api tokens, access tokens, auth tokens, refresh tokens
     """,
     FILTER: """
-        content policy, content filter, content filtering, content management, safety system,
+        content policy, policy content, content filter, content filtering, content management, safety system,
         usage policy, usage policies, content moderation, content exists, data inspection,
         responsible ai, policy violation, content risk, exists risk, safety filters, safety settings,
         content violates, prohibited content, illegal content, harmful content
@@ -300,7 +303,7 @@ _PAIRED = {
         no response, failed connect, not connect, unable connect, died unexpectedly, has crashed,
         runner exited, no healthy, bad gateway,
         closed connection, connection reset, cache memory,
-        kv cache, try later
+        kv cache, try later, error server, cours loading, model loading
     """,
     BUSY: """
         high demand, high load, at capacity, over capacity, no capacity, heavy load,
@@ -312,7 +315,8 @@ _PAIRED = {
     """,
     INVALID: """
         not found, not exist, not supported, not valid, not allowed, tool call, tool calls, tool use,
-        tool choice, tool_use -, field required, not support, unrecognized request, no such, does not,
+        tool choice, tool_use -, field required, not support, not installed, unrecognized request, no such,
+        does not,
         is invalid, tool_call -, malformed input, malformed request, not available, no longer available,
         should match, must match, thought signature, thinking signature
     """,

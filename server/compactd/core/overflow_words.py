@@ -13,13 +13,16 @@ from typing import NamedTuple
 from compactd.core.overflow_foreign import LETTERS, WORDS_OF
 from compactd.core.overflow_lists import listed
 from compactd.core.overflow_vocabulary import (
+    BYTES,
     END,
     FIELD,
     FIRSTS,
+    MONEY,
     NONE,
     NUMBER,
     OUTPUT,
     OVER,
+    PACE,
     PAIRED,
     PLUS,
     WITHIN,
@@ -67,6 +70,12 @@ NUMBERED = r"_\w*\d{3,}\w*$"
 SCALES = {"k": 1000, "m": 1_000_000}
 SPELLED = {**SCALES, "thousand": 1000, "million": 1_000_000}
 """Words behind a number."""
+ARTICLES = listed("l d n s qu un dell all nell sull dall quest")
+PARTICLES = listed("de des di du del dei do da dos das der")
+"""What stands between two nouns of a Romance language: `límite de solicitudes`."""
+TIMES = listed("s sec secs second seconds min mins minute minutes h hour hours")
+METRIC = listed("ko mo go")
+"""French units of bytes, behind a number."""
 SMALL = 10_000
 """A number that is this large already is scaled no more."""
 COUNTING = r"(?i)\s?-?(?:tok|jeton|токен|トークン|토큰)"
@@ -107,9 +116,14 @@ def lexemes(text: str) -> list[Lexeme]:
         elif first.isalpha() or first == "_":
             lower = word.lower()
             concept = WORDS.get(lower)
+            if concept is None and "'" in lower:
+                concept, lower = _elided(lower)
             if concept is None and lower in WORDS_OF:
-                lower = WORDS_OF[lower]
-                concept = WORDS.get(lower, NONE)
+                concept, lower = _translated(WORDS_OF[lower])
+            if concept is None and lower in TIMES and len(found) > 1 and found[-2].word == "per":
+                concept = PACE
+            if concept is None and lower in METRIC and found and found[-1].concept == NUMBER:
+                concept, lower = BYTES, "mb"
             if concept is not None:
                 _push(found, concept, lower, at)
             elif lower in SPELLED and found and found[-1].concept == NUMBER and word != "m":
@@ -139,16 +153,39 @@ def lexemes(text: str) -> list[Lexeme]:
     return found
 
 
+def _translated(english: str) -> tuple[str, str]:
+    """(concept, word) of what a foreign word means: one word, or two that mean something together."""
+    if " " not in english:
+        return WORDS.get(english, NONE), english
+    first, _, second = english.partition(" ")
+    return PAIRED.get((first, second), NONE), english
+
+
+def _elided(word: str) -> tuple[str | None, str]:
+    """(concept, word) without a French or Italian article before an apostrophe: `l'entrée`, `dell'input`."""
+    article, _, noun = word.partition("'")
+    if article not in ARTICLES:
+        return None, word
+    return (WORDS[noun], noun) if noun in WORDS else (None, noun)
+
+
 @cache
 def foreign_words() -> re.Pattern[str]:
     """The words of `LETTERS`, longest first. Compiled at the first text that has one."""
-    return re.compile("|".join(sorted(LETTERS, key=len, reverse=True)))
+    return re.compile("|".join(map(re.escape, sorted(LETTERS, key=len, reverse=True))))
 
 
 def _push(found: list[Lexeme], concept: str, word: str, at: int) -> None:
     """Appends a word, or folds it into the one before where both have a meaning of their own."""
     if found:
         before = found[-1]
+        if (
+            before.word in PARTICLES
+            and len(found) > 1
+            and (folded := PAIRED.get((found[-2].word, word))) is not None
+        ):
+            found[-2:] = [Lexeme(folded, f"{found[-2].word} {word}", 0, found[-2].at)]
+            return
         if word == "requested" and [x.word for x in found[-3:]] in (MAXIMUM_YOU, MAX_YOU):
             found[-3:] = [Lexeme(OUTPUT, "max tokens requested", 0, found[-3].at)]
             return
@@ -190,12 +227,15 @@ def _identifier(found: list[Lexeme], word: str, lower: str, at: int) -> None:
         found.append(Lexeme(NONE, lower, 0, at))
         return
     concept = WORDS.get(whole)
-    if concept is not None:
+    if concept is not None and not lower.startswith("tool-"):
         found.append(Lexeme(concept, lower, 0, at))
         return
     for part in PART.findall(word):
         low = part.lower()
-        if not low.isdigit():
+        if low in WORDS_OF and low not in WORDS:
+            concept, low = _translated(WORDS_OF[low])
+            _push(found, concept, low, at)
+        elif not low.isdigit():
             _push(found, WORDS.get(low, NONE), low, at)
 
 
@@ -210,12 +250,14 @@ def _number(text: str, word: str, at: int, end: int) -> Lexeme:
         if len(fraction) == 3 and (fraction == "000" or re.match(COUNTING, text[end : end + 12]) is not None):
             digits += fraction
         elif fraction.strip("0"):
-            return Lexeme(NONE, word, 0, at)
+            return Lexeme(MONEY, "$", 0, at) if text[at - 1 : at] == "$" else Lexeme(NONE, word, 0, at)
     elif "." in digits:
         if re.fullmatch(r"\d{1,3}(?:\.\d{3})+", digits) is None:
             return Lexeme(NONE, word, 0, at)
         digits = digits.replace(".", "")
     before, after = text[at - 1 : at] if at else "", text[end : end + 1]
+    if before == "$":
+        return Lexeme(MONEY, "$", 0, at)
     if len(digits) > 12 or (before and before in "-_@#$.") or after == "%":
         return Lexeme(NONE, word, 0, at)
     if after and (after.isalpha() or after == "_"):

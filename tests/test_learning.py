@@ -9,10 +9,10 @@ from msgspec import Raw
 
 from compactd.compacting import compact
 from compactd.core.asked import CompactRequest
-from compactd.core.entries import Opened
+from compactd.core.entries import Appended, Opened
 from compactd.core.intake import New
 from compactd.formats.neutral import read_messages
-from compactd.learning import SLICE_S, Learner
+from compactd.learning import SLICE_S, TAKEN_UP, Learner
 from compactd.messages import CompactionResult
 from compactd.session import Session
 from compactd.store.memory import MemoryJournal
@@ -167,6 +167,32 @@ def test_a_long_session_is_read_in_slices_that_end_soon() -> None:
     assert SLICE_S <= 0.01
     assert slices[-1] == 360
     assert slices[0] < 360
+
+
+def test_a_session_of_more_messages_than_are_taken_up_at_once_is_read_to_its_end() -> None:
+    one = session()
+    count = 2 * TAKEN_UP + 7
+    append(one, [{"role": "user", "content": f"Look at item_{n} in list_{n % 7}."} for n in range(count)])
+    done(read_ahead(one))
+
+    assert learnt(one) == count
+    assert one.facts is not None
+    assert len(one.facts.limits) == count
+
+
+def test_messages_whose_ids_others_got_are_learnt_anew() -> None:
+    one = session()
+    append(one, work(3))
+    done(read_ahead(one))
+    lost = one.entries.pop()
+    one.reload()
+    append(one, [{"role": "user", "content": "Never mind."}])
+    done(read_ahead(one))
+
+    assert isinstance(lost, Appended)
+    assert one.facts is not None
+    assert one.facts.limits[lost.id] == ()
+    assert learnt(one) == 9
 
 
 def test_a_learner_that_is_stopped_reads_no_more() -> None:

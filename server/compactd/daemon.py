@@ -269,13 +269,13 @@ class Daemon:
             at = self.now()
             await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server", at))
 
-    def loop_limits(self) -> LoopLimits:
+    async def loop_limits(self) -> LoopLimits:
         """The user's limits on the loop; read at the first prompt."""
         if self._loop_limits is None:
-            from compactd.loop_limits import limits_from
+            from compactd.loop_limits import read_limits
             from compactd.settings import USER_FILE
 
-            self._loop_limits = limits_from(self._environ, self.config / USER_FILE)
+            self._loop_limits = await read_limits(self._environ, self.config / USER_FILE)
         return self._loop_limits
 
     def notice(self, text: str) -> None:

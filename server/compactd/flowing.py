@@ -18,6 +18,7 @@ from compactd.core.gauge import scale_of
 from compactd.core.plan import NotCompacted, Plan, plan
 from compactd.core.units import FactCache
 from compactd.messages import CompactionResult
+from compactd.providers.line_counts import remembering
 from compactd.running import Running
 from compactd.session import Session
 from compactd.summarising import Summariser, answers_of, reading_beside
@@ -49,6 +50,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         counter=session.counter,
         pinned=state.pinned_by_id(),
         originals=tuple(state.path_items()),
+        limits=session.facts.limits if session.facts is not None else None,
     )
 
 
@@ -90,6 +92,9 @@ class Flowing:
     """A flow on its way, from question to question; each step in whatever thread."""
 
     def __init__(self, work: Work, made: Plan) -> None:
+        # One summary is counted over and over, each time a little longer.
+        counter = remembering(work.inputs.counter)
+        work = msgspec.structs.replace(work, inputs=msgspec.structs.replace(work.inputs, counter=counter))
         self._work, self._made, self._ahead = work, made, Ahead()
         self._steps = flow(work, made, self._ahead)
         self._cache = work.cache or FactCache()
@@ -107,10 +112,10 @@ class Flowing:
                 outcome: Outcome = end.value
                 return outcome
 
-    def read_ahead(self) -> None:
-        """Between two steps: what the next one needs and no answer is needed for."""
+    def read_ahead(self, is_answered: Callable[[], bool]) -> None:
+        """Between two steps: what the next one needs and no answer is needed for, until there is one."""
         with self._cache.lock:
-            self._ahead.read(self._work, self._made)
+            self._ahead.read(self._work, self._made, is_answered)
 
 
 async def asked(

@@ -11,13 +11,13 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from itertools import islice
 from time import monotonic
 
 import msgspec
 
+from compactd.core.constraints import limits_in
 from compactd.core.directory import working_directory
-from compactd.core.entries import Item
+from compactd.core.entries import Appended, Item
 from compactd.core.ondemand import OnDemand
 from compactd.core.units import FactCache
 from compactd.errors import CompactdError
@@ -31,6 +31,9 @@ SLICE_S = 0.005
 
 MOST_CHARS = 100_000_000
 """Of all sessions together, code points; further messages are read when they are compacted."""
+
+TAKEN_UP = 2_000
+"""Entries at most that are taken up at once, on the loop: less than a millisecond."""
 
 TOLD = frozenset(("session/append", "turn/end", "turn/begin", "agent/prompt"))
 """The methods by which a session grows."""
@@ -103,27 +106,33 @@ class _Reading:
     def __init__(self) -> None:
         self._facts: FactCache | None = None
         self._seen = 0
-        """Of the session's messages, so many were taken up."""
+        """Of the session's entries, so many were taken up."""
         self._waiting: deque[Item] = deque()
         self._is_settled = True
+        self._is_once_more = False
+        """All of it is to be read again."""
 
     def is_behind(self, session: Session) -> bool:
         """True while there is anything to do."""
         if session.facts is None:
             session.facts = FactCache(session.working_dir)
-        originals = session.fold.originals
-        if session.facts is not self._facts or len(originals) < self._seen:
-            self._facts, self._seen = session.facts, 0
+        entries, originals = session.entries, session.fold.originals
+        if session.facts is not self._facts or len(entries) < self._seen or self._is_once_more:
+            self._facts, self._seen, self._is_once_more = session.facts, 0, False
             self._waiting.clear()
-        self._waiting.extend(islice(originals.values(), self._seen, None))
-        if self._seen < len(originals):
-            self._seen, self._is_settled = len(originals), False
+        if not self._waiting and self._seen < len(entries):
+            # A list gives its end in the time of that end, a dict in the time of all that is before it.
+            new = entries[self._seen : self._seen + TAKEN_UP]
+            self._waiting.extend([originals[one.id] for one in new if isinstance(one, Appended)])
+            self._seen += len(new)
+            if self._waiting or self._seen < len(entries):
+                self._is_settled = False
         return not self._is_settled
 
     def slice_of(self, session: Session) -> Callable[[], None]:
         """Reads some of what waits; to be called in a worker."""
-        facts, waiting, originals = session.facts, self._waiting, session.fold.originals
-        is_told = session.working_dir is not None
+        facts, waiting = session.facts, self._waiting
+        is_told, is_all = session.working_dir is not None, self._seen >= len(session.entries)
 
         def read() -> None:
             if facts is None:
@@ -133,12 +142,17 @@ class _Reading:
                 while waiting:
                     # What is wrong with a message is told when it is compacted.
                     with suppress(CompactdError):
-                        facts.learn(_decoded(waiting.popleft()))
+                        item = _decoded(waiting.popleft())
+                        facts.learn(item)
+                        if item.entry_id not in facts.limits:
+                            facts.limits[item.entry_id] = limits_in(item)
                     if monotonic() > until:
                         return
+                if not is_all:
+                    return
                 if not is_told and facts.strip(working_directory(facts.known(), facts.lexicon.atoms)):
                     # Once more those that name the directory which all of them tell.
-                    waiting.extend(tuple(originals.values())[: self._seen])
+                    self._is_once_more = True
                     return
                 facts.settle()
                 self._is_settled = True

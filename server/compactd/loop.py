@@ -247,7 +247,7 @@ class Agent:
 
     async def _answered(self, turn_id: str) -> str:
         """Why the model stopped."""
-        session, limits = self._session, self._session.world.loop_limits()
+        session, limits = self._session, await self._session.world.loop_limits()
         for _ in range(limits.steps):
             # A turn of its own: what an earlier one was refused says nothing of this one.
             session.recoveries = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from compactd.settings import PREFIX
+from compactd.outside import READ_S, in_own_thread
+from compactd.settings import FILE_LIMIT_BYTES, PREFIX
 
 _log = logging.getLogger("compactd.loop")
 
@@ -23,18 +25,20 @@ class LoopLimits(Struct, frozen=True, kw_only=True):
     """Model requests of one prompt, tools between them; above 0. An agent that needs more is lost."""
 
 
-def limits_from(environ: Mapping[str, str], user_file: Path) -> LoopLimits:
-    """The user's limits: the environment's, else the file's. One that is wrong is said in the log, and the
-    default stands."""
-    import tomllib
-
-    given: dict[str, object] = {}
+async def read_limits(environ: Mapping[str, str], user_file: Path, read_s: float = READ_S) -> LoopLimits:
+    """As `limits_from`, beside the loop; without the file where it cannot be read within `read_s`."""
     try:
-        table = tomllib.loads(user_file.read_text("utf-8")).get("loop", {})
-        given.update(table if isinstance(table, dict) else {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
-        # The settings' reader has told of it already.
-        pass
+        async with asyncio.timeout(read_s):
+            return await in_own_thread(lambda: limits_from(environ, user_file))
+    except TimeoutError:
+        _log.warning("%s could not be read within %g seconds: [loop] is ignored", user_file.name, read_s)
+        return limits_from(environ, None)
+
+
+def limits_from(environ: Mapping[str, str], user_file: Path | None) -> LoopLimits:
+    """The user's limits: the environment's, else the file's. One that is wrong is said in the log, and the
+    default stands. Reads the file: not for the loop."""
+    given = {} if user_file is None else _table_of(user_file)
     limits = LoopLimits()
     for name in LoopLimits.__struct_fields__:
         value = environ.get(f"{PREFIX}LOOP_{name.upper()}") or given.get(name)
@@ -50,3 +54,17 @@ def limits_from(environ: Mapping[str, str], user_file: Path) -> LoopLimits:
             continue
         limits = msgspec.structs.replace(limits, **{name: getattr(one, name)})
     return limits
+
+
+def _table_of(user_file: Path) -> dict[str, object]:
+    """The file's `[loop]`; empty for a file that is missing or no TOML."""
+    import tomllib
+
+    try:
+        if user_file.stat().st_size > FILE_LIMIT_BYTES:
+            return {}
+        table = tomllib.loads(user_file.read_text("utf-8")).get("loop", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        # The settings' reader has told of it already.
+        return {}
+    return dict(table) if isinstance(table, dict) else {}

@@ -46,7 +46,7 @@ class Outside:
     async def _read(self, path: Path, source: str) -> None:
         try:
             async with asyncio.timeout(self._read_s):
-                self._files[path] = await _in_own_thread(lambda: from_file(path, source))
+                self._files[path] = await in_own_thread(lambda: from_file(path, source))
         except TimeoutError:
             layer = self._files.get(path, (None, ()))[0]
             stale = "what it said before stays in force" if layer is not None else "it is ignored"
@@ -77,7 +77,7 @@ def _file_of(working_dir: str | None) -> Path | None:
     return Path(working_dir) / WORKSPACE_FILE
 
 
-async def _in_own_thread(work: Callable[[], T]) -> T:
+async def in_own_thread(work: Callable[[], T]) -> T:
     """What `work` gives back, from a thread that nobody waits for: not at the end of the process either."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

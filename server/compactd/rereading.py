@@ -8,6 +8,7 @@ system that hangs holds a thread of its own, never the loop, nor the workers tha
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import stat
 import threading
@@ -17,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from compactd.core.lastfiles import Seen, last_files, shows
+from compactd.errors import CompactdError
 from compactd.messages import FileState, RereadAdvice
 
 if TYPE_CHECKING:
@@ -27,6 +29,8 @@ DEADLINE_S = 0.5
 
 READ_BYTES = 1_000_000
 """A larger file is not compared: `unknown`, with its size."""
+
+_log = logging.getLogger("compactd.rereading")
 
 _hanging: set[threading.Thread] = set()
 MOST_HANGING = 4
@@ -42,7 +46,13 @@ async def files_to_reread(session: Session) -> tuple[RereadAdvice, ...]:
     items = session.fold.path_items()
     try:
         seen = await session.world.in_worker(lambda: last_files(items))
+    except CompactdError as error:
+        # A record that holds no message: whoever asks for that message is told.
+        _log.warning("no advice what to read again: %s", error.message)
+        return ()
     except Exception:
+        # Advice is never worth a compaction.
+        _log.exception("no advice what to read again")
         return ()
     return await looked_at(seen, folder)
 

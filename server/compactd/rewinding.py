@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from compactd.core.budget import stand
 from compactd.core.entries import Branched, EntryId, Redone, Undone
-from compactd.core.fold import fold
 from compactd.core.gauge import scale_of, unreported
 from compactd.core.in_force import Step
 from compactd.core.projection import Pending
 from compactd.errors import CannotFit, InvalidParams, NothingToUndo
-from compactd.formats.journalled import decoder_of
 from compactd.session import Session
 
 
@@ -41,7 +39,7 @@ def branch(session: Session, entry_id: EntryId) -> int:
             f"{entry_id!r} is no entry of this session; session/history lists them", "$.entry_id"
         )
     number = session.write(Branched(at=session.world.now(), entry_id=entry_id, epoch=session.fold.epoch + 1))
-    _follow_up(session)
+    session.pending = Pending(session.fold.path_items())
     return number
 
 
@@ -54,21 +52,14 @@ def _rewind(
         raise NothingToUndo(f"There is no compaction or prune to {word} in this session.")
     entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
     _refuse_if_over(session, entry)
-    number = session.write(entry)
-    _follow_up(session)
-    return step, number
-
-
-def _follow_up(session: Session) -> None:
-    session.pending = Pending(session.fold.path_items())
+    # The messages of the path stay the same, and the calls that wait for results with them.
+    return step, session.write(entry)
 
 
 def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
     if not session.resolved.settings.enabled:
         return
-    tried = fold((*session.entries, entry), decoder_of(session.entries))
-    tried.recount(session.counter.name, session.count_message)
-    size = unreported(tried.estimated, scale_of(session.fold, session.counter))
+    size = unreported(session.fold.estimated_after(entry), scale_of(session.fold, session.counter))
     after = stand(session.resolved, session.window, size)
     if after.decision.kind == "over":
         raise CannotFit(

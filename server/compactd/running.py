@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine
-from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from compactd.errors import Cancelled, SessionBusy
@@ -73,7 +72,7 @@ class Running:
         """Called by the flow, in its thread: tells how far it is. Raises `Cancelled` once it was stopped."""
         if self._is_cancelled.is_set():
             raise Cancelled("The compaction was cancelled; nothing was changed.")
-        now = monotonic()
+        now = self._loop.time()
         if now - self._told_at >= TELL_S:
             self._told_at = now
             self._loop.call_soon_threadsafe(self._tell, phase, fraction)

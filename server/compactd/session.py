@@ -261,6 +261,7 @@ class Session:
     def reload(self) -> None:
         """Folds `entries` again, after some were taken back or came from the owner."""
         self.fold = fold(self.entries, decoder_of(self.entries))
+        self.facts = None  # of messages whose ids others may get
         self.pending = Pending(self.fold.path_items())
         self.handed_epoch = min(self.handed_epoch, self.fold.epoch)
         self.refresh()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from typing import TypeVar
@@ -88,16 +89,19 @@ async def answers_of(
 
 
 async def reading_beside(
-    asking: Coroutine[object, object, T], session: Session, read: Callable[[], None]
+    asking: Coroutine[object, object, T], session: Session, read: Callable[[Callable[[], bool]], None]
 ) -> T:
-    """What `asking` gives. Meanwhile a worker does `read`, which is over when this returns; where this raises
-    it may still be at it."""
-    reading = asyncio.ensure_future(_read_soon(session, read))
+    """What `asking` gives. Meanwhile a worker does `read`, which is told whether there are answers, and is
+    over when this returns; where this raises it may still be at it."""
+    answered = threading.Event()
+    reading = asyncio.ensure_future(_read_soon(session, lambda: read(answered.is_set)))
     try:
         answers = await asking
     except BaseException:
         reading.cancel()
         raise
+    finally:
+        answered.set()
     await reading
     return answers
 

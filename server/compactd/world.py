@@ -69,7 +69,7 @@ class World(Protocol):
         """The client's answer to a request of ours. Raises `ClientFailed`."""
         ...
 
-    def loop_limits(self) -> LoopLimits:
+    async def loop_limits(self) -> LoopLimits:
         """The user's limits on the daemon's own loop."""
         ...
 

@@ -6,6 +6,7 @@ import pytest
 
 from compactd.core.constraints import (
     Constraint,
+    Limits,
     bullet,
     constraints_of,
     is_constraint,
@@ -225,3 +226,17 @@ def test_a_line_without_its_constraints_is_what_else_it_says() -> None:
     assert without_them("Fix it. Never push. Always test.", demands) == "Fix it."
     assert without_them("- Never push. Always test.", demands) == ""
     assert without_them("Fix it.", demands) == "Fix it."
+
+
+def test_what_is_known_of_messages_changes_no_constraint_and_is_not_found_out_again() -> None:
+    said = items("Never push.", "Keep it below 3 s. Then go on.", "Always push.", "never push.")
+    known: dict[str, Limits] = {}
+
+    first = constraints_of(said, known)
+
+    assert first == constraints_of(said)
+    assert known.keys() == {item.entry_id for item in said}
+    assert constraints_of(said, known) == first
+    # It is asked, indeed: what it says counts.
+    known[said[0].entry_id] = (("Never pull.", True),)
+    assert "Never pull." in {one.text for one in constraints_of(said, known).in_force}

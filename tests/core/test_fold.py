@@ -203,6 +203,7 @@ def test_the_incremental_view_equals_the_view_by_definition(script: list[int]) -
     number, parent, epoch = 0, None, 1
     for act in script:
         made: Entry
+        foretold: int | None = None
         messages = [e.id for e in entries if isinstance(e, Appended)]
         if act == 7 and messages:
             number, epoch = number + 1, epoch + 1
@@ -215,9 +216,11 @@ def test_the_incremental_view_equals_the_view_by_definition(script: list[int]) -
         elif act == 8 and state.last_step() is not None:
             epoch += 1
             made = Undone(at=0, target=state.last_step().id, epoch=epoch)
+            foretold = state.estimated_after(made)
         elif act == 9 and state.last_undone() is not None:
             epoch += 1
             made = Redone(at=0, target=state.last_undone().id, epoch=epoch)
+            foretold = state.estimated_after(made)
         else:
             number += 1
             made = msgspec.structs.replace(said(number), parent=parent)
@@ -225,6 +228,7 @@ def test_the_incremental_view_equals_the_view_by_definition(script: list[int]) -
         entries.append(made)
         state.apply(made)
 
+        assert foretold is None or foretold == state.estimated
         assert ids(state) == plain_view(entries)
         assert state.items_tokens == sum(item.tokens for item in state.items)
 

@@ -9,7 +9,7 @@ import pytest
 from msgspec import UNSET, Raw
 
 from compactd.core.asked import CompactRequest
-from compactd.core.compaction import Draft, Outcome, Reply, Work, compact
+from compactd.core.compaction import Ahead, Draft, Outcome, Reply, Work, compact
 from compactd.core.entries import Item
 from compactd.core.plan import NotCompacted, Plan, plan
 from compactd.core.prompts import HEADINGS
@@ -63,17 +63,26 @@ def session(*rules: str, rounds: int = 30) -> tuple[Item, ...]:
 
 
 def done(
-    items: Sequence[Item], body: str = POOR, request: CompactRequest | None = None, **given: object
+    items: Sequence[Item],
+    body: str = POOR,
+    request: CompactRequest | None = None,
+    steps: int = 0,
+    **given: object,
 ) -> Outcome:
-    """The compaction of `items`, with `body` as each answer of the model."""
+    """The compaction of `items`, with `body` as each answer of the model; so many `steps` are done ahead of
+    the answer."""
     asked = request or CompactRequest(strategy="summarize", may_ask_model=True, keep_messages=1)
     inputs = inputs_of(view_of(tuple(items)), request=asked, **given)  # type: ignore[arg-type]
     made = plan(inputs)
     if not isinstance(made, Plan):
         return made
-    running = compact(Work(inputs=inputs, originals=tuple(items)), made)
+    ahead, work = Ahead(), Work(inputs=inputs, originals=tuple(items))
+    running = compact(work, made, ahead)
     try:
         asks = next(running)
+        if steps:
+            looks = iter(range(steps))
+            ahead.read(work, made, lambda: next(looks, None) is None)
         while True:
             asks = running.send(tuple(Reply(text=body if a.purpose != "prefix" else "So.") for a in asks))
     except StopIteration as end:
@@ -249,6 +258,12 @@ def test_a_summary_above_the_floor_is_left_as_it_is() -> None:
     assert end.result.retention is not None
     assert end.result.retention.before == end.result.retention.score == 1.0
     assert end.result.unfounded is UNSET
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 4, 5, 1000])
+def test_what_is_read_while_the_model_writes_changes_no_byte_wherever_the_answer_ends_it(steps: int) -> None:
+    for body in (POOR, FORM):
+        assert drafted(session(*RULES), body, steps=steps) == drafted(session(*RULES), body)
 
 
 def test_what_a_model_invents_is_marked_below_its_sections_and_told() -> None:

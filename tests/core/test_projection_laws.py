@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.entries import Item
+from compactd.core.pairs import match
 from compactd.core.projection import (
     INTERRUPTED,
     Pending,
@@ -13,6 +14,7 @@ from compactd.core.projection import (
     open_calls,
     pending_calls,
     project,
+    projected_tokens,
 )
 from compactd.core.tokens import message_tokens
 from compactd.messages import Block, Message, Text, ToolCall, ToolResult
@@ -66,6 +68,13 @@ def test_the_tokens_are_those_of_the_projected_messages(messages: list[Message])
     projection = project(items_of(messages), LETTERS)
 
     assert projection.tokens == sum(message_tokens(each.message, LETTERS) for each in projection.messages)
+
+
+@given(conversations())
+def test_the_tokens_alone_are_the_same_as_those_of_the_whole_projection(messages: list[Message]) -> None:
+    items = items_of(messages)
+
+    assert projected_tokens(items, match(items), LETTERS) == project(items, LETTERS).tokens
 
 
 @given(conversations())

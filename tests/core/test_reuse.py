@@ -149,6 +149,16 @@ def test_a_cover_that_goes_on_picks_what_one_from_scratch_would() -> None:
     assert sorted(begun.picks) == list(range(40))
 
 
+def test_a_cover_gives_a_smaller_budget_what_one_from_scratch_would_whatever_it_was_asked_before() -> None:
+    units = candidates(*((n % 7, 7 + n % 11, 18 + n) for n in range(40)))
+    weights = np.array([float(60 - n) for n in range(58)])
+    whole = Cover(units, weights)
+    whole.until(1000)
+
+    for budget in range(60):
+        assert whole.until(budget) == Cover(units, weights).until(budget)
+
+
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.frozensets(st.integers(0, 12), max_size=6), min_size=1, max_size=30),

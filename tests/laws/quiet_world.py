@@ -77,7 +77,7 @@ class Quiet:
         """There is none."""
         raise ClientFailed("there is no client", is_gone=True)
 
-    def loop_limits(self) -> LoopLimits:
+    async def loop_limits(self) -> LoopLimits:
         """The defaults."""
         return LoopLimits()
 

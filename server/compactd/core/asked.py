@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -12,6 +13,9 @@ from compactd.core.rules import Settings, StrategyChoice
 from compactd.core.tokens import Counter
 from compactd.errors import InvalidParams
 from compactd.messages import Trigger
+
+if TYPE_CHECKING:
+    from compactd.core.constraints import Limits
 
 
 class CompactRequest(Struct, frozen=True, kw_only=True):
@@ -65,6 +69,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     originals: tuple[Item, ...] = ()
     """Every message of the path as it was appended, oldest first, compacted or not; empty: the view's. What
     the user's constraints are looked for in."""
+    limits: dict[EntryId, Limits] | None = None
+    """Of the session: what its messages were found to demand, for the next time."""
 
 
 def check_budgets(request: CompactRequest) -> None:

@@ -27,7 +27,7 @@ from compactd.core.cuts import is_request, kind_of, newest_request, safe_cuts
 from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.pairs import Matched, match
 from compactd.core.pins import is_pinned
-from compactd.core.projection import INTERRUPTED, project
+from compactd.core.projection import INTERRUPTED, projected_tokens
 from compactd.core.prune import result_places, stubs_for
 from compactd.core.record import CONSTRAINTS
 from compactd.core.summary import smallest_tokens
@@ -104,16 +104,16 @@ class Case(Struct, frozen=True, kw_only=True):
         """The case of a view. O(blocks)."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
         merged = items[0] if items and is_summary(items[0].message) else None
-        projected = project(items, inputs.counter).tokens
         limit = room(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
         matched = match(items)
+        projected = projected_tokens(items, matched, inputs.counter)
         batches = _batches(matched)
         newest = newest_request(items)
         asked = frozenset() if newest is None else batches.get(newest, frozenset((newest,)))
         frame = smallest_tokens(inputs.settings.rules, inputs.counter)
-        said = constraints_of(inputs.originals or items)
+        said = constraints_of(inputs.originals or items, inputs.limits)
         most = _most_constraints(inputs)
         there = frozenset(items[i].entry_id for i in asked)
         pinned = within(_elsewhere(said, there), most, inputs.counter.count)

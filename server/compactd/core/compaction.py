@@ -7,7 +7,7 @@ is checked on the whole new request before it counts: smaller, and within the li
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
@@ -73,11 +73,22 @@ Outcome = Draft | Shortened | NotCompacted
 Step = Generator[tuple[Ask, ...], tuple[Answer, ...], _Summary]
 
 
+def _not_yet() -> bool:
+    return False
+
+
 class Ahead:
     """What a summary is checked against and repaired from, which needs no summary to be made."""
 
     def __init__(self) -> None:
         self._guard: Guard | None = None
+        self._material: Material | None = None
+
+    def material(self, work: Work, made: Plan) -> Material:
+        """Sorted out at the first call."""
+        if self._material is None:
+            self._material = material_of(work, made)
+        return self._material
 
     def guard(self, work: Work, made: Plan, material: Material) -> Guard:
         """Made at the first call."""
@@ -85,18 +96,25 @@ class Ahead:
             self._guard = Guard(work, made, material)
         return self._guard
 
-    def read(self, work: Work, made: Plan) -> None:
-        """Does it while a model writes: then there is less to do behind its answer.
+    def read(self, work: Work, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
+        """Does it while a model writes, until `is_answered`: then there is less to do behind its answer.
 
         O(text) at the first time. Raises what `work.check` raises. Not beside the flow itself.
         """
-        material = material_of(work, made)
+        for _ in self._steps(work, made):
+            work.at("summarize", 0.5)
+            if is_answered():
+                return
+
+    def _steps(self, work: Work, made: Plan) -> Iterator[None]:
+        material = self.material(work, made)
         if work.cache is not None:
             for item in material.gone:
-                work.at("summarize", 0.5)
                 work.cache.learn(item)
-        if self.guard(work, made, material).source is not None:
-            work.at("summarize", 0.5)
+                yield
+        if material.files:
+            yield
+        yield from self.guard(work, made, material).prepare()
 
 
 def compact(
@@ -110,7 +128,7 @@ def compact(
     """
     work.at("prepare", 0.0)
     ahead = ahead or Ahead()
-    material = material_of(work, made)
+    material = ahead.material(work, made)
     if not made.summary_budget:
         return _shortened(work, made, material)
     whys: list[str] = []

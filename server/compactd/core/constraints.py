@@ -49,6 +49,10 @@ _OPENING = re.compile(
 _WORDS = re.compile(r"\w+")
 
 
+Limits = tuple[tuple[str, bool], ...]
+"""The sentences of one message that set a limit, each with whether it leaves no choice."""
+
+
 class Constraint(Struct, frozen=True):
     """A sentence in which the user sets a limit."""
 
@@ -76,17 +80,26 @@ class Constraints(Struct, frozen=True):
 NO_DEMANDS: Final = Constraints()
 
 
-def constraints_of(items: Iterable[Item]) -> Constraints:
-    """The user's constraints. `items` are originals, oldest first. O(characters that users typed)."""
+def constraints_of(items: Iterable[Item], known: dict[EntryId, Limits] | None = None) -> Constraints:
+    """The user's constraints. `items` are originals, oldest first. O(characters that users typed); with what
+    is `known` of messages, which is added to, O(messages)."""
     found: dict[str, Constraint] = {}
+    known = {} if known is None else known
     for item in items:
-        for sentence in typed_sentences(item):
-            strong = _strength(sentence)
-            if strong is not None:
-                key = " ".join(sentence.lower().split())
-                found.pop(key, None)
-                found[key] = Constraint(sentence, item.entry_id, strong)
+        limits = known.get(item.entry_id)
+        if limits is None:
+            limits = known[item.entry_id] = limits_in(item)
+        for sentence, strong in limits:
+            key = " ".join(sentence.lower().split())
+            found.pop(key, None)
+            found[key] = Constraint(sentence, item.entry_id, strong)
     return _settled(tuple(found.values()))
+
+
+def limits_in(item: Item) -> Limits:
+    """What one message demands by itself. O(characters that the user typed)."""
+    marked = ((sentence, _strength(sentence)) for sentence in typed_sentences(item))
+    return tuple([(sentence, strong) for sentence, strong in marked if strong is not None])
 
 
 def within(

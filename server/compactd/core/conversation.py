@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from sys import byteorder
 
 from msgspec import Struct
@@ -17,7 +18,7 @@ from compactd.core.lines import Call, Unit, without_directory
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
-from compactd.core.units import MARKED, Facts, Part, unit_of, units_of
+from compactd.core.units import MARKED, Facts, Part, units_in, units_of
 from compactd.messages import Text
 
 
@@ -96,6 +97,8 @@ class Conversation:
         """Groups whose call changes a file."""
         self._begins: list[int] = [0]
         self._places: dict[int, Place] = {}
+        self._reading: tuple[int, int, Iterator[Unit]] = (-1, 0, iter(()))
+        """The quotable part that `alone` was asked for last, how many of its units it has passed, and the rest."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
@@ -174,13 +177,20 @@ class Conversation:
         return Place(quotable.item, quotable.role, text, bool(marked))
 
     def alone(self, unit: int) -> str:
-        """The text of a unit whose neighbours nobody asks for."""
+        """The text of a unit whose neighbours nobody asks for. Asked in their order, those of one message cost
+        O(its length) together: it may have a thousand of them."""
         at = bisect_right(self._begins, unit) - 1
         quotable = self.quotable[at]
         nth = unit - self._begins[at]
         if quotable.part.units:
             return quotable.part.units[nth].text
-        return unit_of(self.order[quotable.item][0], self._facts[quotable.item], quotable.at, nth).text
+        reading, passed, rest = self._reading
+        if reading != at or passed > nth:
+            item = self.order[quotable.item][0]
+            passed, rest = 0, units_in(item, self._facts[quotable.item], quotable.at)
+        text = next(islice(rest, nth - passed, None)).text
+        self._reading = (at, nth + 1, rest)
+        return text
 
     def tokens(self, unit: int) -> float:
         """Estimated tokens of a unit."""

@@ -6,6 +6,7 @@ group's header where none of the group stands in the record yet.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -84,16 +85,21 @@ class Cover:
         self.picks: list[int] = []
         """Units in the order they were picked."""
         self._spent = 0.0
+        # What was spent, and how many units were picked, after each step.
+        self._spendings, self._ends_of_steps = [0.0], [0]
 
     def until(self, budget: float) -> list[int]:
-        """The units picked until their prices reached `budget` tokens, those of earlier calls among them."""
+        """The units picked until their prices reach `budget` tokens, whatever was asked for before."""
         value = self._value
         while self._spent < budget and len(value):
             best = int(value.argmax())
             if value[best] <= 0:
                 break
             self._pick(best)
-        return self.picks
+            self._spendings.append(self._spent)
+            self._ends_of_steps.append(len(self.picks))
+        step = min(bisect_left(self._spendings, budget), len(self._spendings) - 1)
+        return self.picks[: self._ends_of_steps[step]]
 
     def _valued(self, units: Indices | slice) -> Floats:
         """What these units are worth for their price as things stand."""

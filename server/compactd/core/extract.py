@@ -92,12 +92,17 @@ class Source:
         self._cover = Cover(*candidates(self._conversation, statistics, weights, worth, named))
         self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
+        self._rates: dict[Count, float] = {}
 
     def record(
         self, budget_tokens: int, count: Count, *, lead: str = LEAD, layout: Layout = SECTIONS
     ) -> Extract:
-        """The summary message, of at most `budget_tokens` by `count`. O(picks)."""
-        done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, lead, layout)
+        """The summary message, of at most `budget_tokens` by `count`: the same whatever was asked for before.
+        O(picks) at the first time, then less for one as large or smaller."""
+        rate = self._rates.get(count)
+        if rate is None:
+            rate = self._rates[count] = _tokens_a_unit_token(self._conversation, count)
+        done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done
 
@@ -142,10 +147,12 @@ def _fill(
     ledger: FileLedger,
     budget: int,
     count: Count,
+    rate: float,
     lead: str,
     layout: Layout,
 ) -> Extract:
-    """The record with as many of the picks as the exact count allows."""
+    """The record with as many of the picks as the exact count allows. `rate`: tokens by `count` for each
+    estimated one."""
 
     def text_of(picked: Sequence[int], files: Files, *, full: bool = True) -> str:
         material = sections(conversation, picked, layout)
@@ -161,7 +168,7 @@ def _fill(
             files = Files()
             frame = count(text_of((), files, full=False))
     room = max(0, budget - frame)
-    wanted = room * (1 + OVERSHOOT) / _tokens_a_unit_token(conversation, count) + 20
+    wanted = room * (1 + OVERSHOOT) / rate + 20
     picks: Sequence[int] = ()
     while room:
         more = tuple(cover.until(wanted))

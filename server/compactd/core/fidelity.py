@@ -38,13 +38,26 @@ def unfounded(
     of `programs`. O(facts × past) at worst; what was found is no longer looked for.
     """
     open_ = dict(_stated(summary, programs))
-    for text in _searched(told, past):
-        if not open_:
-            break
-        held = [fact for fact, forms in open_.items() if any(form in text for form in forms)]
-        for fact in held:
-            del open_[fact]
+    for text in chain(told, past):
+        for start in range(0, len(text), SLICE):
+            if not open_:
+                return ()
+            # Slices overlap, so that nothing is parted.
+            part = text[start : start + SLICE + 400]
+            _take_out(open_, part)
+            if any(" " in form for forms in open_.values() for form in forms) and (
+                "\n" in part or "  " in part
+            ):
+                # A command may be broken over lines.
+                _take_out(open_, " ".join(part.split()))
     return tuple(open_)[:MOST]
+
+
+def _take_out(open_: dict[str, tuple[str, ...]], text: str) -> None:
+    """The facts that a text holds are no longer looked for."""
+    held = [fact for fact, forms in open_.items() if any(form in text for form in forms)]
+    for fact in held:
+        del open_[fact]
 
 
 def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -70,14 +83,3 @@ def _stated(summary: str, programs: Collection[str]) -> Iterator[tuple[str, tupl
 def _grouped(number: str) -> str:
     whole, point, part = number.partition(".")
     return f"{int(whole):,}{point}{part}" if len(whole) < 30 else number
-
-
-def _searched(told: Sequence[str], past: Iterable[str]) -> Iterator[str]:
-    """The texts, white space folded where a command could be broken by it, in slices."""
-    for text in chain(told, past):
-        for start in range(0, len(text), SLICE):
-            # Slices overlap, so that nothing is parted.
-            part = text[start : start + SLICE + 400]
-            yield part
-            if "\n" in part or "  " in part:
-                yield " ".join(part.split())

@@ -148,16 +148,20 @@ class Fold:
         """Current context size: base + trailing, or the estimate of everything where there is no report."""
         return self.estimated if self.base is None else max(0, self.base + self.trailing)
 
+    def estimated_after(self, marker: Undone | Redone) -> int:
+        """What `estimated` will be once `marker` is applied. O(path)."""
+        items, _ = self._shown(self._in_force.steps_after(marker))
+        return sum([item.tokens for item in items]) + sum(self.fixed)
+
     def view(self) -> View:
         """The messages of the next request. Cached until an entry changes it."""
         if self._view is None:
-            self._view = View(
-                items=tuple(self.items), tail_from=self.tail_from, tokens=self.items_tokens, epoch=self.epoch
-            )
+            items, start = tuple(self.items), self.tail_from
+            self._view = View(items=items, tail_from=start, tokens=self.items_tokens, epoch=self.epoch)
         return self._view
 
     def last_step(self) -> Step | None:
-        """The compaction or prune that `undo` would take back."""
+        """What `undo` would take back."""
         return self._in_force.last
 
     def last_undone(self) -> Step | None:
@@ -191,8 +195,7 @@ class Fold:
         while at is not None:
             path.append(at)
             at = self._parents[at]
-        path.reverse()
-        return path
+        return path[::-1]
 
     def pinned_by_id(self) -> frozenset[EntryId]:
         """The messages that `session/pin` pinned and did not let go."""
@@ -203,10 +206,7 @@ class Fold:
         return self._in_force.steps
 
     def came_to_nothing(self, compaction_id: str) -> bool:
-        """True for a compaction that was begun and never done: it failed, was cancelled, or the daemon died.
-
-        One that still runs looks the same: the session knows which that is.
-        """
+        """True for a compaction that was begun and never done; one that still runs looks the same."""
         return compaction_id not in self.done
 
     def compactions(self) -> tuple[Compacted, ...]:
@@ -291,10 +291,10 @@ class Fold:
                 (_, was), (answer, came) = (behind(i, report.entry_id) for i in (items, self.items))
                 self.trailing += came - was + self.calibrator.recounted(answer)
 
-    def _foreign_steps(self, estimator: str) -> frozenset[EntryId]:
-        """Compactions and prunes in force whose summaries and stubs another estimator counted."""
-        found = self._step_estimators
-        return frozenset(step.id for step in self._in_force.steps if found[step.id] != estimator)
+    def _foreign_steps(self, estimator: str, steps: Iterable[Step] | None = None) -> frozenset[EntryId]:
+        """Of `steps`, by default those in force, the ones whose summaries and stubs another one counted."""
+        steps, found = self._in_force.steps if steps is None else steps, self._step_estimators
+        return frozenset(step.id for step in steps if found[step.id] != estimator)
 
     def _append(self, entry: Appended, message: Message | None) -> None:
         entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
@@ -313,7 +313,8 @@ class Fold:
         self.timeline.append(entry)
         if entry.client_id is not None:
             self.clients[entry.client_id] = entry_id
-        self._grow(entry_id, entry.parent)
+        self._parents[entry_id] = entry.parent
+        self.path.append(entry_id)
         if self._first_title is None:
             self._first_title = title_of(item.message)
         self.items.append(item)
@@ -321,10 +322,6 @@ class Fold:
         self.trailing += tokens
         self.calibrator.appended(entry.tokens[1], entry_id)
         self._view = None
-
-    def _grow(self, entry_id: EntryId, parent: EntryId | None) -> None:
-        self._parents[entry_id] = parent
-        self.path.append(entry_id)
 
     def _report(self, entry: UsageReported) -> None:
         usage = entry.usage
@@ -348,7 +345,8 @@ class Fold:
         if entry.compaction_id is not None:
             self.done.add(entry.compaction_id)
         self.timeline.append(entry)
-        self._grow(entry.id, entry.parent)
+        self._parents[entry.id] = entry.parent
+        self.path.append(entry.id)
         self._changed(entry.epoch)
 
     def _branch(self, entry: Branched) -> None:
@@ -373,8 +371,7 @@ class Fold:
             self.fixed = entry.fixed_tokens
 
     def _forget_base(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.base, self.trailing = None, 0
+        self.epoch, self.base, self.trailing = epoch, None, 0
         self.calibrator.forget()
         self._view = None
 
@@ -383,12 +380,15 @@ class Fold:
         self._rebuild()
 
     def _rebuild(self) -> None:
+        self.items, self.tail_from = self._shown(self.steps_in_force())
+        self.items_tokens = sum([item.tokens for item in self.items])
+        self._view = None
+
+    def _shown(self, steps: tuple[Step, ...]) -> tuple[list[Item], int]:
         recount = None
         if self._counting is not None:
-            recount = Recount(self._foreign_steps(self._counting[0]), self._counting[1])
-        self.items, self.tail_from = shown(self.steps_in_force(), self.path, self.originals, recount)
-        self.items_tokens = sum(item.tokens for item in self.items)
-        self._view = None
+            recount = Recount(self._foreign_steps(self._counting[0], steps), self._counting[1])
+        return shown(steps, self.path, self.originals, recount)
 
 
 def fold(entries: Iterable[Entry], decode: Decode) -> Fold:

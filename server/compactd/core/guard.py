@@ -8,7 +8,8 @@ too much is repaired by `extract`'s record; what it states and the past does not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -81,6 +82,21 @@ class Guard:
                 demands=self._demands,
             )
         return self._source
+
+    def prepare(self) -> Iterator[None]:
+        """Finds out, step by step, what most summaries of a model are checked against or repaired from."""
+        self._search.look_ahead()
+        yield
+        if self._past:
+            yield
+        source = self.source
+        yield
+        # A repair gets half of what the model's summary leaves, so this much at most.
+        most = self._made.summary_budget // RECORD_DIVISOR
+        found = source.record(most, self._count, lead="", layout=self._layout)
+        yield
+        self._search.with_summary(found.text)
+        yield
 
     def of_record(self, text: str) -> Checked:
         """The check of `extract`'s text, which holds the constraints already."""
@@ -194,10 +210,14 @@ class Guard:
         work, material = self._work, self._material
         request = work.inputs.request
         told = (request.instructions or "", *request.context)
-        past = (*material.gone, *material.stays)
         known = () if material.merged is None else tuple(texts_of(material.merged))
-        texts = (text for item in past for text in texts_of(item))
-        return unfounded(body, (*told, *known), texts, self._search.programs)
+        return unfounded(body, (*told, *known), self._past, self._search.programs)
+
+    @cached_property
+    def _past(self) -> tuple[str, ...]:
+        """The texts of all originals."""
+        past = (*self._material.gone, *self._material.stays)
+        return tuple([text for item in past for text in texts_of(item)])
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:

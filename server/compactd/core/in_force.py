@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compactd.core.entries import Compacted, EntryId, Pruned
+from compactd.core.entries import Compacted, EntryId, Pruned, Redone, Undone
 
 Step = Compacted | Pruned
 """What `undo` takes back and `redo` puts in force again."""
@@ -56,6 +56,12 @@ class InForce:
         self._undone.remove(target)
         self._withdrawn.discard(target)
         self._ids.append(target)
+
+    def steps_after(self, marker: Undone | Redone) -> tuple[Step, ...]:
+        """Those that are in force once `marker` is, oldest first."""
+        if isinstance(marker, Undone):
+            return tuple(self.known[i] for i in self._ids if i != marker.target)
+        return (*self.steps, self.known[marker.target])
 
     def branch(self, path: Sequence[EntryId]) -> None:
         """The session goes on from the end of `path`. O(path)."""

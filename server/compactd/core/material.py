@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -10,7 +11,7 @@ from compactd.core.asked import Inputs
 from compactd.core.clip import text_of_result
 from compactd.core.cuts import newest_request
 from compactd.core.entries import Item, with_stub
-from compactd.core.fileops import files_of
+from compactd.core.fileops import FileLedger, FileUse, ledger_of, use_of
 from compactd.core.plan import Plan
 from compactd.core.record import LAYOUTS, SECTIONS, Layout
 from compactd.core.summary import framed
@@ -39,7 +40,7 @@ class Work(Struct, frozen=True, kw_only=True):
             self.check(phase, fraction)
 
 
-class Material(Struct, frozen=True, kw_only=True):
+class Material(Struct, frozen=True, kw_only=True, dict=True):
     """What the strategies summarise."""
 
     gone: tuple[Item, ...]
@@ -50,8 +51,23 @@ class Material(Struct, frozen=True, kw_only=True):
     stays: tuple[Item, ...]
     """Items of the new view, without the summary."""
     merged: Item | None
-    read: tuple[str, ...]
-    modified: tuple[str, ...]
+    use_of: Callable[[Item], FileUse]
+    """What a message says of files."""
+
+    @cached_property
+    def files(self) -> FileLedger:
+        """The files of what goes, those that an earlier summary names among them. O(messages)."""
+        return ledger_of(map(self.use_of, self.gone if self.merged is None else (self.merged, *self.gone)))
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """Files that were read and not changed."""
+        return self.files.read
+
+    @property
+    def modified(self) -> tuple[str, ...]:
+        """Files that were changed."""
+        return self.files.modified
 
 
 def material_of(work: Work, made: Plan) -> Material:
@@ -69,15 +85,13 @@ def material_of(work: Work, made: Plan) -> Material:
     gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
     merged = None if made.merged is None else view[made.merged]
     prefix = frozenset(made.prefix)
-    read, modified = files_of(gone if merged is None else (merged, *gone))
     return Material(
         gone=gone,
         history=tuple(whole.get(entry, view[entry]) for entry in made.removed if entry not in prefix),
         prefix=tuple(whole.get(entry, view[entry]) for entry in made.prefix),
         stays=stays,
         merged=merged,
-        read=read,
-        modified=modified,
+        use_of=use_of if work.cache is None else work.cache.files,
     )
 
 

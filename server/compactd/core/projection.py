@@ -9,12 +9,14 @@ how in `repairs`; the view itself stays as it is. Which result answers which cal
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.entries import EntryId, Item
 from compactd.core.pairs import (
+    Matched,
     Pending,
     Place,
     is_blank,
@@ -38,6 +40,7 @@ __all__ = [
     "pairs",
     "pending_calls",
     "project",
+    "projected_tokens",
 ]
 
 INTERRUPTED = "[no result: the tool call was interrupted]"
@@ -93,13 +96,47 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
     return _Projecting(items, counter).run()
 
 
+def projected_tokens(items: Sequence[Item], matched: Matched, counter: Counter) -> int:
+    """`project(items, counter).tokens`, with the calls and results of `items` as `match` paired them.
+
+    O(messages), a tenth of a projection, where no result is left out or moved.
+    """
+    if matched.unpaired or _is_any_late(items, matched):
+        return _Projecting(items, counter, matched).run().tokens
+    total = sum(
+        item.tokens
+        for item in items
+        if item.tokens > 0 and not all(is_blank(block) for block in item.message.content)
+    )
+    missing = sum(
+        isinstance(block, ToolCall) and (index, at) not in matched.result_of
+        for index, item in enumerate(items)
+        for at, block in enumerate(item.message.content)
+    )
+    return total + (missing * counter.count(INTERRUPTED) if missing else 0)
+
+
+def _is_any_late(items: Sequence[Item], matched: Matched) -> bool:
+    """Whether a result stands behind anything but other results of its call's message."""
+    apart = [(call[0], result[0]) for call, result in matched.result_of.items() if result[0] > call[0] + 1]
+    if not apart:
+        return False
+    # For each message how many before it hold something else.
+    others = [0, *accumulate(not _only_results(item.message) for item in items)]
+    return any(others[result] > others[call + 1] for call, result in apart)
+
+
+def _only_results(message: Message) -> bool:
+    return all(isinstance(block, ToolResult) or is_blank(block) for block in message.content)
+
+
 class _Projecting:
     """One run of `project`: what is known of the items, and what was emitted so far."""
 
-    def __init__(self, items: Sequence[Item], counter: Counter) -> None:
+    def __init__(self, items: Sequence[Item], counter: Counter, matched: Matched | None = None) -> None:
         self._items = items
         self._counter = counter
-        self._matched = match(items)
+        self._matched = match(items) if matched is None else matched
         self._messages: list[Projected] = []
         self._repairs: list[Repair] = []
         self._tokens = 0
@@ -172,7 +209,7 @@ class _Projecting:
         for at in range(index + 1, len(self._items)):
             message = self._items[at].message
             # A message that ends the run may hold results of its own: a provider's shape puts them first.
-            if not all(isinstance(block, ToolResult) or is_blank(block) for block in message.content):
+            if not _only_results(message):
                 return at
         return len(self._items) - 1
 

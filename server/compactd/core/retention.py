@@ -7,11 +7,15 @@ Found by code, from what `FactCache` knows of each message; no model is asked.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.atoms import CONSTRAINT, atoms, commands, words_of_chunk
+from compactd.core.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
 from compactd.core.clip import text_of_result
 from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
 from compactd.core.entries import Item, is_summary
@@ -22,6 +26,12 @@ from compactd.core.units import FactCache
 from compactd.messages import Document, Retention, Text, ToolResult
 
 MAX_LOST = 50
+LIKELY_LOST: Final = 4 * MAX_LOST
+"""Of the facts that what stays does not hold, looked for while a model writes its summary."""
+
+SEARCHED_CHARS: Final = 250_000
+"""Of text that one search for an atom looks at, about: it holds the interpreter."""
+
 ATOMS = ("path", "id", "lit")
 SENTENCE_SHARE = 0.6
 """Of a sentence's words, so many must stand in one place of the new context: a model may say it otherwise."""
@@ -114,18 +124,29 @@ class FactSearch:
     ) -> None:
         """O(features of `removed` + length of what stays)."""
         self._removed, self._demands = removed, demands
+        self._shown = _Shown(_Names(), _Words())
         self._wanted = facts(removed, cache=cache, demands=demands)
-        self._lost = _lost(self._wanted, "\n".join(stays))
+        self._lost = _lost(self._wanted, "\n".join(stays), self._shown)
+        self._stood: dict[str, str] = {}
+        """The last lines of the atoms that were looked for; empty where none says something about it."""
+        self._written: dict[str, bool] = {}
         self.programs = frozenset(
             fact.text.split(" ", 1)[0] for fact in self._wanted if fact.kind == "command"
         )
         """What the commands that were run more than once begin with."""
 
+    def look_ahead(self) -> None:
+        """Finds the lines of the facts that any summary is likely to lose. O(text of what was removed)."""
+        self._stood_last(self._lost[:LIKELY_LOST])
+        for fact in self._lost:
+            if fact.kind == "path" and fact.text not in self._stood.get(fact.text, ""):
+                self._is_written(fact.text)
+
     def with_summary(self, summary: str) -> Retention:
         """How many of the facts stand in what stays or in `summary`. O(facts + length of the summary)."""
         if not self._wanted:
             return Retention(score=1.0, kept=0, lost=())
-        lost = _lost(self._lost, summary)
+        lost = _lost(self._lost, summary, self._shown)
         kept = len(self._wanted) - len(lost)
         return Retention(
             score=kept / len(self._wanted), kept=kept, lost=tuple(fact.text for fact in lost[:MAX_LOST])
@@ -138,11 +159,14 @@ class FactSearch:
         Most used first; each by the last line it stood in, with its entry, and with `(tool)` where a tool or
         a program said that line. Ends without a line end. O(text of what was removed).
         """
-        lost = _lost(self._lost, summary)
+        lost = _lost(self._lost, summary, self._shown)
         lines: list[str] = []
         spent, written = 0, ""
-        stood = _last_lines(self._removed, [fact.text for fact in lost[:MAX_LOST] if fact.kind in ATOMS])
+        self._stood_last(lost[:MAX_LOST])
+        stood = {fact.text: self._stood[fact.text] for fact in lost[:MAX_LOST] if fact.kind in ATOMS}
         for fact in lost:
+            if spent >= budget_tokens:
+                break
             if fact.kind in ATOMS and fact.text in written:
                 continue
             # The constraints stand in the summary by themselves.
@@ -157,10 +181,59 @@ class FactSearch:
                 written += line
         return "\n".join(lines)
 
+    def _stood_last(self, lost: Sequence[Fact]) -> None:
+        """Finds the last lines of those atoms that were not looked for before."""
+        new = [fact.text for fact in lost if fact.kind in ATOMS and fact.text not in self._stood]
+        if new:
+            found = _last_lines(self._removed, new)
+            self._stood.update((atom, found.get(atom, "")) for atom in new)
+
     def _is_written(self, path: str) -> bool:
         """Whether a path was written as it is named here: without the folder that names are told without."""
-        texts = (text for item in self._removed for text in texts_written(item.message.content))
-        return any(stands_alone(text, path) for text in texts)
+        known = self._written.get(path)
+        if known is None:
+            known = self._written[path] = any(stands_alone(text, path) for text in self._texts)
+        return known
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return [text for item in self._removed for text in texts_written(item.message.content)]
+
+
+class _Names(dict[str, tuple[str, ...]]):
+    """By chunk: the names of its atoms."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        found = self[chunk] = tuple([value for _, value in atoms_of_chunk(chunk)])
+        return found
+
+
+class _Words(dict[str, tuple[str, ...]]):
+    """By chunk: its words."""
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        found = self[chunk] = words_of_chunk(chunk)
+        return found
+
+
+class _Shown(Struct):
+    """What was found out about chunks: one summary is looked at several times, each time a little longer."""
+
+    names: _Names
+    words: _Words
+
+    def names_in(self, text: str) -> set[str]:
+        """The names of the atoms of a text. O(length)."""
+        return {name for chunk in set(text.split()) for name in self.names[chunk]}
+
+    def lines_with(self, text: str) -> dict[str, set[int]]:
+        """By word the lines of a text that hold it. O(length)."""
+        found: dict[str, set[int]] = {}
+        for number, line in enumerate(text.split("\n")):
+            for chunk in line.split():
+                for word in self.words[chunk]:
+                    found.setdefault(word, set()).add(number)
+        return found
 
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
@@ -174,19 +247,49 @@ def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
 def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str]:
     """The last line that says something about each of these atoms, marked and with its entry."""
     found: dict[str, str] = {}
-    for item in reversed(removed):
+    for told in _newest_first(removed):
+        # One search for each atom in many texts at once: no atom reaches over a line's end.
+        begins = [0, *accumulate(len(text) + 1 for _, text, _ in told)]
+        whole = "\n".join([text for _, text, _ in told])
+        for atom in wanted:
+            at = -1 if atom in found else whole.find(atom)
+            while at >= 0:
+                nth = bisect_right(begins, at) - 1
+                mark, text, entry_id = told[nth]
+                line = _telling_line(text, atom)
+                if line:
+                    found[atom] = f"{mark}{line.removeprefix('- ')} [{entry_id}]"
+                    break
+                at = whole.find(atom, begins[nth + 1])
         if len(found) == len(wanted):
             break
-        for mark, text in _said(item):
-            for atom in wanted:
-                at = text.rfind(atom) if atom not in found else -1
-                if at < 0:
-                    continue
-                line = text[text.rfind("\n", 0, at) + 1 :][: 2 * LINE_CHARS].split("\n", 1)[0].strip()
-                told = len(line) <= LINE_CHARS and line.isprintable() and len(_words(line)) > TELLING
-                if told and not line.lstrip("-* ").startswith(("#", "<", "[")) and line.find(atom) >= 0:
-                    found[atom] = f"{mark}{line.removeprefix('- ')} [{item.entry_id}]"
     return found
+
+
+def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[str, str, str]]]:
+    """(mark, text, entry) of what the messages say, from the newest on, in runs of about `SEARCHED_CHARS`."""
+    run: list[tuple[str, str, str]] = []
+    size = 0
+    for item in reversed(removed):
+        for mark, text in _said(item):
+            run.append((mark, text, item.entry_id))
+            size += len(text)
+        if size >= SEARCHED_CHARS:
+            yield run
+            run, size = [], 0
+    if run:
+        yield run
+
+
+def _telling_line(text: str, atom: str) -> str:
+    """The last line of `text` with this atom in it; empty where that line says nothing about it."""
+    at = text.rfind(atom)
+    start = text.rfind("\n", 0, at) + 1
+    line = text[start : start + 2 * LINE_CHARS].split("\n", 1)[0].strip()
+    told = len(line) <= LINE_CHARS and line.isprintable() and len(_words(line)) > TELLING
+    if told and not line.lstrip("-* ").startswith(("#", "<", "[")) and line.find(atom) >= 0:
+        return line
+    return ""
 
 
 def _said(item: Item) -> Iterator[tuple[str, str]]:
@@ -205,13 +308,13 @@ def _said(item: Item) -> Iterator[tuple[str, str]]:
             yield TOOL_MARK, text_of_result(block)
 
 
-def _lost(wanted: Sequence[Fact], text: str) -> Sequence[Fact]:
+def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:
     """Those that do not stand in `text`, in their order."""
     if not wanted or not text:
         return wanted
-    have = {value for _, value in atoms(text)}
+    have = shown.names_in(text)
     folded = " ".join(text.split())
-    places = _words_by_line(text) if any(fact.kind == "limit" for fact in wanted) else {}
+    places = shown.lines_with(text) if any(fact.kind == "limit" for fact in wanted) else {}
     return [fact for fact in wanted if not _stands(fact, have, folded, places)]
 
 
@@ -232,11 +335,3 @@ def _stands(fact: Fact, have: set[str], folded: str, places: dict[str, set[int]]
 
 def _words(line: str) -> tuple[str, ...]:
     return tuple(w for chunk in line.split() for w in words_of_chunk(chunk))
-
-
-def _words_by_line(text: str) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for number, line in enumerate(text.split("\n")):
-        for word in _words(line):
-            found.setdefault(word, set()).add(number)
-    return found

@@ -101,23 +101,23 @@ def scrubber(
 
 def words_of(text: str) -> Iterator[str]:
     """The words of `text` with `WORD_CHARS` code points or more: what stands between blanks, quotes and
-    brackets, and its parts of letters, digits and underscores. O(text), in pieces."""
+    brackets, and its parts of letters, digits and underscores; some more than once. O(text), in pieces."""
     for piece in _pieces(text):
         yield from _words_in(piece)
 
 
 def _words_in(piece: str) -> Iterator[str]:
-    for found in _CHUNK.finditer(piece):
-        chunk = found[0].strip(_EDGES)
+    # Each once: of the chunks of a log or of code most are repeated.
+    for chunk in dict.fromkeys([found.strip(_EDGES) for found in dict.fromkeys(_CHUNK.findall(piece))]):
         if len(chunk) < WORD_CHARS:
             continue
         yield chunk
         if chunk.isalnum():
             continue
         for pattern in (_WORD, _PLAIN):
-            for part in pattern.finditer(chunk):
-                if len(part[0]) >= WORD_CHARS:
-                    yield part[0]
+            for part in pattern.findall(chunk):
+                if len(part) >= WORD_CHARS:
+                    yield part
 
 
 def _pieces(text: str) -> Iterator[str]:

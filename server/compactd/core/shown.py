@@ -50,7 +50,9 @@ def shown(
         items.extend(_with_stub_of(originals[i], stubs) for i in last.pinned)
         start = path.index(last.id if last.first_kept is None else last.first_kept)
     tail_from = len(items)
-    items.extend(_with_stub_of(originals[i], stubs) for i in path[start:] if i in originals)
+    tail = [originals[i] for i in path[start:] if i in originals]
+    # Most are as they came, and there may be tens of thousands.
+    items += [_with_stub_of(i, stubs) if i.entry_id in stubs else i for i in tail] if stubs else tail
     return items, tail_from
 
 

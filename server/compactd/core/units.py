@@ -10,7 +10,7 @@ from array import array
 from collections.abc import Iterator
 from itertools import islice
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -24,6 +24,9 @@ from compactd.core.lines import without_reminders as without_reminders
 from compactd.core.pieces import clear
 from compactd.core.roles import ASSISTANT, COMMAND, HEADER, RESULT, SHELL, USER
 from compactd.messages import Document, Text, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from compactd.core.constraints import Limits
 
 UNIT_TOKENS: Final = 400
 MARKED: Final = 1
@@ -171,12 +174,11 @@ def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
             yield part.units or tuple(split(source))
 
 
-def unit_of(item: Item, facts: Facts, at: int, nth: int) -> Unit:
-    """The `nth` unit of the part at `at`. O(length up to there)."""
+def units_in(item: Item, facts: Facts, at: int) -> Iterator[Unit]:
+    """The units of the part at `at`, one by one. O(length up to there)."""
     part = facts.parts[at]
     source = next(islice(sources(item, [], []), at, None))
-    units = (unit for place, unit in enumerate(split(source)) if place not in part.left_out)
-    return next(islice(units, nth, None))
+    return (unit for place, unit in enumerate(split(source)) if place not in part.left_out)
 
 
 class FactCache:
@@ -192,6 +194,8 @@ class FactCache:
         self._reader = Reader(self.lexicon, working_dir or "")
         self._facts: dict[str, Facts] = {}
         self._limit = limit
+        self.limits: dict[str, Limits] = {}
+        """What the user's messages demand, by entry id: any thread may ask and add."""
         self.size = 0
         """Code points of the messages that are known."""
         self.lock = Lock()
@@ -210,9 +214,19 @@ class FactCache:
         self.size += known.size
         return known
 
+    def give(self, entry_id: str, kind: str, facts: Facts) -> None:
+        """Takes in what another process learnt of a message, with the same directory taken off."""
+        self._facts[_key(entry_id, kind)] = facts
+        self.size += facts.size
+
     def settle(self) -> None:
         """Forgets what only helps to learn more messages soon."""
         self.lexicon.settle()
+
+    def files(self, item: Item) -> FileUse:
+        """What `item` says of files. O(1) where it was learnt, else O(length)."""
+        known = self._facts.get(_key(item.entry_id, item.kind))
+        return use_of(item) if known is None else known.files
 
     def known(self) -> tuple[Facts, ...]:
         """The facts of all messages that are known, as they were learnt."""
@@ -231,11 +245,13 @@ class FactCache:
         for kind in KINDS_OF_ITEM:
             known = self._facts.pop(_key(entry_id, kind), None)
             self.size -= 0 if known is None else known.size
+        self.limits.pop(entry_id, None)
 
     def release(self) -> None:
         """Lets go of everything, piece by piece: the session is closed."""
         with self.lock:
             clear(self._facts)
+            self.limits.clear()
             self.lexicon.release()
 
     def trim(self) -> None:
@@ -245,6 +261,7 @@ class FactCache:
             self.lexicon = Lexicon()
             self._reader = Reader(self.lexicon, self._reader.directory)
             self._facts.clear()
+            self.limits.clear()
             self.size = 0
 
 

@@ -204,7 +204,8 @@ class HttpProvider:
         return _Failed(Failure(cause=cause, provider=self.name, text=sentence), sentence)
 
     def _kept(self, text: str) -> str:
-        return blotted(text, () if self._key is None else (self._key,))[:TEXT_CHARS]
+        # Twice as much as is kept: what is blotted out makes it shorter.
+        return blotted(text[: 2 * TEXT_CHARS], () if self._key is None else (self._key,))[:TEXT_CHARS]
 
     def _who(self) -> str:
         address = address_of(self.base_url)

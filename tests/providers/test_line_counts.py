@@ -1,0 +1,70 @@
+"""Lines are counted once, and the sum is what the tokenizer gives for the whole text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compactd.core.tokens import Counter, script_aware
+from compactd.providers.counters import Bpe
+from compactd.providers.line_counts import LONGEST_CHARS, remembering
+
+COUNTERS = tuple(Bpe(name) for name in ("o200k_base", "cl100k_base"))
+SPACES = (" ", "  ", "\n", "\n\n", "\r\n", "\t", "\x0b", "\u2028", "\u3000")
+SAID = (
+    "/",
+    "//",
+    "::",
+    "});",
+    "...",
+    "'s",
+    "a",
+    "Wort",
+    "path/to/file.py",
+    "7",
+    "42,",
+    "- [x] e12",
+    "日本",
+    "🙂",
+)
+PARTS = st.sampled_from((*SPACES, *SAID, "\ud83d"))
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+@settings(deadline=None, max_examples=400)
+@given(parts=st.lists(PARTS, max_size=24))
+def test_the_lines_of_any_text_have_as_many_tokens_as_the_text(counter: Counter, parts: list[str]) -> None:
+    text = "".join(parts)
+
+    assert remembering(counter).count(text) == counter.count(text)
+
+
+@pytest.mark.parametrize("counter", COUNTERS, ids=lambda counter: counter.name)
+def test_a_text_that_grows_line_by_line_has_the_same_count_each_time(counter: Counter) -> None:
+    lines = [f"- [e{n}] def name_{n}(value):\n    return /usr/lib/{n}\n/etc/{n}" for n in range(40)]
+    one = remembering(counter)
+
+    for n in range(len(lines)):
+        text = "\n".join(lines[:n])
+        assert one.count(text) == counter.count(text)
+
+
+def test_it_has_the_name_and_the_habits_of_its_tokenizer() -> None:
+    counter = Bpe("o200k_base", exact=False)
+    one = remembering(counter)
+
+    assert (one.name, one.exact) == ("o200k_base", False)
+    assert getattr(one, "habits", None) == counter.habits
+
+
+def test_a_text_that_is_no_record_is_counted_as_ever() -> None:
+    text = "word / other\n" * (LONGEST_CHARS // 10)
+
+    assert remembering(COUNTERS[0]).count(text) == COUNTERS[0].count(text)
+
+
+def test_an_estimate_stays_the_estimate_of_the_whole_text() -> None:
+    counter = script_aware("claude")
+
+    assert remembering(counter) is counter

@@ -1,0 +1,92 @@
+"""Behind a compaction the messages that no request shows are bytes again, and nothing else has changed."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from compactd.compacting import compact
+from compactd.core.asked import CompactRequest
+from compactd.core.entries import Opened
+from compactd.core.intake import New
+from compactd.formats.neutral import read_messages
+from compactd.messages import CompactionResult
+from compactd.resting import PIECE, rest
+from compactd.rewinding import undo
+from compactd.session import Session
+from compactd.store.memory import MemoryJournal
+from laws.quiet_world import Quiet, done
+
+REQUEST = CompactRequest(strategy="extract", keep_messages=4)
+COUNT = 2 * PIECE + 3
+
+
+def session() -> Session:
+    first = Opened(v=1, id="s", at=0.0)
+    journal = MemoryJournal()
+    journal.append([msgspec.json.encode(first)])
+    one = Session(Quiet(), "s", journal, (first,), persistent=False)
+    said = [
+        {"role": "user", "content": f"Look at item_{n} in list_{n % 7}; never drop it."} for n in range(COUNT)
+    ]
+    read = tuple(read_messages([Raw(msgspec.json.encode(message)) for message in said]))
+    one.append(New(read=read, tokens=tuple(one.count_message(message) for message, _ in read)))
+    return one
+
+
+async def compacted(of: Session, request: CompactRequest = REQUEST) -> CompactionResult:
+    result = await compact(of, request)
+    await rest(of)
+    return msgspec.structs.replace(result, created_at=0.0, duration_ms=0)
+
+
+def decoded(of: Session) -> int:
+    return sum(item.is_decoded for item in of.fold.originals.values())
+
+
+def test_what_went_is_bytes_again_and_says_the_same() -> None:
+    one = session()
+    before = [item.message for item in one.fold.path_items()]
+
+    done(compacted(one))
+
+    assert decoded(one) == 4
+    assert [item.message for item in one.fold.path_items()] == before
+
+
+def test_what_the_view_shows_stays_as_it_is() -> None:
+    one = session()
+
+    done(compacted(one))
+
+    view = [item for item in one.fold.view().items if item.kind == "message"]
+    assert len(view) == 4
+    assert all(one.fold.originals[item.entry_id] is item for item in view)
+
+
+def test_a_second_compaction_gives_the_same_bytes_as_one_of_a_session_that_never_rested() -> None:
+    rested, other = session(), session()
+    done(compacted(rested))
+    done(compact(other, REQUEST))
+    smaller = CompactRequest(strategy="extract", keep_messages=2)
+
+    assert done(compacted(rested, smaller)) == done(compacted(other, smaller))
+
+
+def test_undo_shows_all_of_it_again() -> None:
+    one = session()
+    view = [item.message for item in one.fold.view().items]
+    done(compacted(one))
+
+    undo(one)
+
+    assert [item.message for item in one.fold.view().items] == view
+
+
+def test_a_session_that_is_closed_is_left_alone() -> None:
+    one = session()
+    one.is_closed = True
+
+    done(rest(one))
+
+    assert decoded(one) == COUNT

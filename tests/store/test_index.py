@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from compactd.finding import said_of, search_everywhere
-from compactd.store.index import FileIndex
+from compactd.store.index import CANDIDATES, FileIndex
 from compactd.store.paths import file_stem, index_file
 from compactd.store.records import line
 
@@ -202,3 +203,25 @@ def test_a_search_out_of_time_says_so_and_the_next_one_goes_on(home: Home) -> No
 
     assert (early.is_complete, len(early.hits)) == (False, 1)
     assert (late.is_complete, len(late.hits)) == (True, 5)
+
+
+def test_of_a_word_that_is_everywhere_the_newest_are_ranked_and_a_rare_one_is_found(
+    home: Home,
+) -> None:
+    home.write("a", "the needle of the loader", *("the loader" for _ in range(CANDIDATES + 5)))
+
+    everywhere = search_everywhere(home.index, "loader", 20).hits
+    rare = search_everywhere(home.index, "needle", 20).hits
+
+    assert len(everywhere) == 20
+    assert min(int(hit.entry_id[1:]) for hit in everywhere) > 5
+    assert [hit.entry_id for hit in rare] == ["e1"]
+
+
+def test_an_older_session_is_indexed_before_a_newer_one(home: Home) -> None:
+    """So that what is newer ranks where there is too much to rank all."""
+    home.write("a newer", *("the loader" for _ in range(CANDIDATES)))
+    home.write("b older", "the loader")
+    os.utime(home.file("b older"), (1, 1))
+
+    assert {hit.session_id for hit in search_everywhere(home.index, "loader", CANDIDATES).hits} == {"a newer"}

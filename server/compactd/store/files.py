@@ -1,136 +1,114 @@
-"""Private files, durable writes, and what the operating system's refusals mean to a user.
-
-POSIX and Windows differ here and in `locks.py`; nowhere else in the store.
-"""
+"""Private files, durable writes, and what the operating system's refusals mean to a user."""
 
 from __future__ import annotations
 
 import errno
 import os
-import sys
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
 from compactd.errors import StorageFailed
-
-Chunk = bytes | memoryview
+from compactd.store.disk import APPEND as APPEND
+from compactd.store.disk import CREATE_NEW as CREATE_NEW
+from compactd.store.disk import READ as READ
+from compactd.store.disk import SYSTEM, WRITE_ANEW, Chunk, Disk
 
 _GROUP_BYTES = 262_144
 """Small pieces are joined up to this much for one call of `write`; larger ones are written as they are."""
 
-if sys.platform == "win32":
-    _BINARY = os.O_BINARY
-else:
-    _BINARY = 0
 
-READ = os.O_RDONLY | _BINARY
-APPEND = os.O_RDWR | os.O_APPEND | _BINARY
-CREATE_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
-
-
-def make_folder(path: Path) -> tuple[Path, ...]:
+def make_folder(path: Path, disk: Disk = SYSTEM) -> tuple[Path, ...]:
     """Makes `path` and its parents where they are missing, each for the owner alone. Gives back those
     folders that got a new entry, outermost first: they have to be synced for it to survive a power cut.
     """
     changed = []
     missing = []
-    while not path.is_dir():
+    while not _is_folder(path, disk):
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
         try:
-            folder.mkdir(mode=0o700)
+            disk.make_folder(folder)
         except FileExistsError:
             continue
-        folder.chmod(0o700)  # mkdir leaves out what the umask says, the owner's bits too
         changed.append(folder.parent)
     return tuple(changed)
 
 
-def open_private(path: Path, flags: int) -> int:
+def _is_folder(path: Path, disk: Disk) -> bool:
+    try:
+        return stat.S_ISDIR(disk.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def open_private(path: Path, flags: int, disk: Disk = SYSTEM) -> int:
     """A descriptor of `path`, which is made for the owner alone if `flags` say so and it is not there."""
-    fd = os.open(path, flags, 0o600)
-    if sys.platform != "win32" and flags & os.O_CREAT and os.fstat(fd).st_mode & 0o777 != 0o600:
-        os.fchmod(fd, 0o600)
-    return fd
+    return disk.open(path, flags)
 
 
-def read_from(fd: int, offset: int) -> bytes:
+def read_from(fd: int, offset: int, disk: Disk = SYSTEM) -> bytes:
     """All bytes from `offset` to the end."""
-    os.lseek(fd, offset, os.SEEK_SET)
-    first = os.read(fd, max(os.fstat(fd).st_size - offset, 0) + 1)
+    disk.seek(fd, offset)
+    first = disk.read(fd, max(disk.stat_open(fd).st_size - offset, 0) + 1)
     if not first:
         return first
     pieces = [first]
     # One read gives the whole of a file, but for files above 2 GiB, and for those that grow meanwhile.
-    while piece := os.read(fd, 1 << 20):
+    while piece := disk.read(fd, 1 << 20):
         pieces.append(piece)
     return first if len(pieces) == 1 else b"".join(pieces)
 
 
-def write_all(fd: int, chunks: Iterable[Chunk]) -> int:
+def read_whole(path: Path, disk: Disk = SYSTEM) -> bytes:
+    """All bytes of a file. Raises `FileNotFoundError`."""
+    fd = disk.open(path, READ)
+    try:
+        return read_from(fd, 0, disk)
+    finally:
+        disk.close(fd)
+
+
+def write_all(fd: int, chunks: Iterable[Chunk], disk: Disk = SYSTEM) -> int:
     """Writes every byte of `chunks`, in order, and gives back how many they were."""
     total = 0
     group: list[Chunk] = []
     group_bytes = 0
     for chunk in chunks:
         if group and group_bytes + len(chunk) > _GROUP_BYTES:
-            total += _write(fd, group[0] if len(group) == 1 else b"".join(group))
+            total += _write(fd, group[0] if len(group) == 1 else b"".join(group), disk)
             group, group_bytes = [], 0
         group.append(chunk)
         group_bytes += len(chunk)
-    return total + (_write(fd, group[0] if len(group) == 1 else b"".join(group)) if group else 0)
+    return total + (_write(fd, group[0] if len(group) == 1 else b"".join(group), disk) if group else 0)
 
 
-def _write(fd: int, data: Chunk) -> int:
+def _write(fd: int, data: Chunk, disk: Disk) -> int:
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(fd, rest) :]
+        rest = rest[disk.write(fd, rest) :]
     return len(data)
 
 
-def sync(fd: int) -> None:
-    """Returns when what was written to `fd` is on the disk, and the length with it."""
-    if sys.platform == "darwin":
-        import fcntl
-
-        # fsync(2) of macOS leaves the data in the drive's cache; F_FULLFSYNC asks the drive to flush it.
-        fcntl.fcntl(fd, fcntl.F_FULLFSYNC)
-    elif sys.platform == "win32":
-        os.fsync(fd)
-    else:
-        os.fdatasync(fd)
+sync = SYSTEM.sync
+sync_folder = SYSTEM.sync_folder
 
 
-def sync_folder(path: Path) -> None:
-    """Returns when the names in `path` are on the disk. Windows has no such thing."""
-    if sys.platform == "win32":
-        return
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    except OSError as refused:
-        # Some file systems (FUSE, SMB) refuse to sync a folder; then there is nothing more to be had.
-        if refused.errno not in (errno.EINVAL, errno.ENOTSUP):
-            raise
-    finally:
-        os.close(fd)
-
-
-def write_beside(path: Path, chunks: Iterable[Chunk], *, durable: bool) -> None:
+def write_beside(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Disk = SYSTEM) -> None:
     """Puts a file with these bytes at `path`, all or none: it is written beside, then renamed."""
     beside = path.with_name(path.name + ".new")
-    fd = open_private(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _BINARY)
+    fd = disk.open(beside, WRITE_ANEW)
     try:
         try:
-            write_all(fd, chunks)
+            write_all(fd, chunks, disk)
             if durable:
-                sync(fd)
+                disk.sync(fd)
         finally:
-            os.close(fd)
-        beside.replace(path)
+            disk.close(fd)
+        disk.rename(beside, path)
     except OSError:
-        beside.unlink(missing_ok=True)
+        disk.remove(beside)
         raise
 
 

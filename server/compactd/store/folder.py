@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compactd.errors import SessionLocked
 from compactd.store import files, locks, sidecar
 from compactd.store.base import Durability, Stored
+from compactd.store.disk import SYSTEM, Disk, exists
 from compactd.store.follow import FileFollower
 from compactd.store.journal import FileJournal
 from compactd.store.journal_file import JournalFile
@@ -35,12 +36,20 @@ _HEAD_BYTES = 65_536
 class FolderStore:
     """A `Store` in `home`/sessions. Makes nothing on the disk before the first session is created."""
 
-    def __init__(self, home: Path, format_: Format = FORMAT) -> None:
+    def __init__(
+        self,
+        home: Path,
+        format_: Format = FORMAT,
+        *,
+        disk: Disk = SYSTEM,
+        workers: Executor | None = None,
+    ) -> None:
         self._folder = home / "sessions"
         self._format = format_
+        self._disk = disk
         self._index: FileIndex | None = None
         # Makes no thread before there is work for it.
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
+        self._workers = workers or ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
 
     @property
     def index(self) -> FileIndex:
@@ -56,10 +65,10 @@ class FolderStore:
         check(first)
         path = self._path(session_id)
         try:
-            unsynced = files.make_folder(self._folder)
+            made = files.make_folder(self._folder, self._disk)
             lock = self._take_lock(path)
             try:
-                journal = self._created(path, lock, durability, (*unsynced, self._folder))
+                journal = self._created(path, lock, durability, made)
             except BaseException:
                 lock.release()
                 raise
@@ -71,25 +80,31 @@ class FolderStore:
         return journal
 
     def _created(
-        self, path: Path, lock: locks.Lock, durability: Durability, unsynced: tuple[Path, ...]
+        self, path: Path, lock: locks.Lock, durability: Durability, made: tuple[Path, ...]
     ) -> FileJournal:
-        fd = files.open_private(path, files.APPEND | os.O_CREAT)
+        fd = files.open_private(path, files.APPEND | os.O_CREAT, self._disk)
         try:
             # What a creation left that was cut off is written over; anything else is a session.
-            if not scan(files.read_from(fd, 0)).is_never_begun:
+            if not scan(files.read_from(fd, 0, self._disk)).is_never_begun:
                 raise FileExistsError("the session is stored already")
         except BaseException:
-            os.close(fd)
+            self._disk.close(fd)
             raise
-        sync = files.sync if durability == "disk" else None
-        file = JournalFile(path, fd, size_bytes=0, sync=sync, unsynced_folders=unsynced if sync else ())
+        file = JournalFile(
+            path,
+            fd,
+            size_bytes=0,
+            sync=self._disk.sync if durability == "disk" else None,
+            unsynced_folders=self._unsynced(durability, made),
+            disk=self._disk,
+        )
         return FileJournal(file, lock, self._workers, seq=0)
 
     def open(self, session_id: str, *, durability: Durability) -> tuple[FileJournal, list[memoryview]]:
         """A stored session, open, and its records; see `Store.open`."""
         path = self._path(session_id)
         try:
-            if not path.exists():
+            if not exists(path, self._disk):
                 raise not_found(session_id)
             lock = self._take_lock(path)
             try:
@@ -107,13 +122,13 @@ class FolderStore:
     def _opened(
         self, path: Path, lock: locks.Lock, session_id: str, durability: Durability
     ) -> tuple[FileJournal, list[memoryview]]:
-        fd = os.open(path, files.APPEND)
+        fd = self._disk.open(path, files.APPEND)
         try:
-            data = files.read_from(fd, 0)
+            data = files.read_from(fd, 0, self._disk)
             content = content_of(data, session_id, self._format)
-            path.with_name(path.name + ".new").unlink(missing_ok=True)
+            self._disk.remove(path.with_name(path.name + ".new"))
         except BaseException:
-            os.close(fd)
+            self._disk.close(fd)
             raise
         is_older = content.version < self._format.version
         file = JournalFile(
@@ -121,18 +136,27 @@ class FolderStore:
             fd,
             size_bytes=content.end,
             needs_newline=content.needs_newline,
-            sync=files.sync if durability == "disk" else None,
-            unsynced_folders=(self._folder,) if durability == "disk" else (),
+            sync=self._disk.sync if durability == "disk" else None,
+            unsynced_folders=self._unsynced(durability),
             upgraded=[bare(record) for record in content.records] if is_older else None,
+            disk=self._disk,
         )
         torn_bytes = len(data) - content.end
         seq = len(content.records)
-        return FileJournal(file, lock, self._workers, seq=seq, torn_bytes=torn_bytes), list(content.records)
+        journal = FileJournal(
+            file,
+            lock,
+            self._workers,
+            seq=seq,
+            torn_bytes=torn_bytes,
+            is_synced=durability != "disk",
+        )
+        return journal, list(content.records)
 
     def read(self, session_id: str) -> tuple[FileFollower, list[memoryview]]:
         """A stored session, to follow, and its records so far; see `Store.read`."""
         path = self._path(session_id)
-        follower = FileFollower(session_id, path, path.with_suffix(".lock"), self._format)
+        follower = FileFollower(session_id, path, path.with_suffix(".lock"), self._format, self._disk)
         try:
             return follower, list(follower.poll().records)
         except BaseException:
@@ -142,7 +166,7 @@ class FolderStore:
     def salvage(self, session_id: str) -> list[bytes]:
         """What can be read of a session that may be damaged; see `Store.salvage`."""
         try:
-            found = scan(self._path(session_id).read_bytes())
+            found = scan(files.read_whole(self._path(session_id), self._disk))
         except FileNotFoundError:
             raise not_found(session_id) from None
         except OSError as refused:
@@ -154,7 +178,9 @@ class FolderStore:
         """True where the session is stored, damaged or not."""
         path = self._path(session_id)
         try:
-            return _first_record(path) is not None or not scan(path.read_bytes()).is_never_begun
+            if _first_record(path, self._disk) is not None:
+                return True
+            return not scan(files.read_whole(path, self._disk)).is_never_begun
         except FileNotFoundError:
             return False
         except OSError as refused:
@@ -163,15 +189,16 @@ class FolderStore:
     def list(self) -> list[Stored]:
         """Every stored session whose first record can be read, newest first."""
         try:
-            found = [self._stored(path) for path in self._folder.glob("*.jsonl")]
+            names = self._disk.names(self._folder)
+            found = [self._stored(self._folder / name) for name in names if name.endswith(".jsonl")]
         except OSError as refused:
             raise files.storage_failed("The sessions could not be listed", refused) from refused
         return sorted((one for one in found if one is not None), key=lambda one: one.updated_at, reverse=True)
 
     def _stored(self, path: Path) -> Stored | None:
         try:
-            first = _first_record(path)
-            facts = path.stat()
+            first = _first_record(path, self._disk)
+            facts = self._disk.stat(path)
         except (FileNotFoundError, PermissionError):
             return None  # deleted meanwhile, or somebody else's
         session_id = id_of(first) if first is not None else None
@@ -181,7 +208,7 @@ class FolderStore:
             session_id=session_id,
             size_bytes=facts.st_size,
             updated_at=facts.st_mtime,
-            is_locked=locks.is_held(path.with_suffix(".lock")),
+            is_locked=locks.is_held(path.with_suffix(".lock"), self._disk),
         )
 
     async def delete(self, session_id: str) -> None:
@@ -192,20 +219,20 @@ class FolderStore:
     def _delete(self, session_id: str) -> None:
         path = self._path(session_id)
         try:
-            if not path.exists():
+            if not exists(path, self._disk):
                 raise not_found(session_id)
             lock = self._take_lock(path)
             try:
-                if index_file(self._folder).exists():
+                if exists(index_file(self._folder), self._disk):
                     self.index.forget(session_id)
-                path.unlink(missing_ok=True)
-                path.with_suffix(".info").unlink(missing_ok=True)
-                path.with_name(path.name + ".new").unlink(missing_ok=True)
+                self._disk.remove(path)
+                self._disk.remove(path.with_suffix(".info"))
+                self._disk.remove(path.with_name(path.name + ".new"))
             except BaseException:
                 lock.release()
                 raise
             lock.release(remove=True)
-            files.sync_folder(self._folder)
+            self._disk.sync_folder(self._folder)
         except OSError as refused:
             raise files.storage_failed(_NOT_DELETED, refused) from refused
 
@@ -214,7 +241,7 @@ class FolderStore:
         loop = asyncio.get_running_loop()
         path = self._path(session_id).with_suffix(".info")
         try:
-            await loop.run_in_executor(self._workers, sidecar.save, path, info, size_bytes)
+            await loop.run_in_executor(self._workers, sidecar.save, path, info, size_bytes, self._disk)
         except OSError as refused:
             raise files.storage_failed(
                 "The list of sessions could not be brought up to date", refused
@@ -224,7 +251,7 @@ class FolderStore:
         """What `save_info` kept, if the session has not changed since."""
         path = self._path(session_id)
         try:
-            return sidecar.load(path.with_suffix(".info"), path.stat().st_size)
+            return sidecar.load(path.with_suffix(".info"), self._disk.stat(path).st_size, self._disk)
         except OSError:
             return None
 
@@ -235,8 +262,17 @@ class FolderStore:
     def _path(self, session_id: str) -> Path:
         return self._folder / f"{file_stem(session_id)}.jsonl"
 
+    def _unsynced(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+        """The folders to sync with the first record, `made` being those that just got an entry."""
+        if durability != "disk":
+            return ()
+        # Whoever made a folder may have ended before it could sync its name, or had no need to.
+        home = self._folder.parent
+        usual = (home.parent, home, self._folder)
+        return (*(folder for folder in made if folder not in usual), *usual)
+
     def _take_lock(self, path: Path) -> locks.Lock:
-        lock = locks.take(path.with_suffix(".lock"))
+        lock = locks.take(path.with_suffix(".lock"), self._disk)
         if isinstance(lock, locks.Held):
             raise _locked(lock.pid)
         return lock
@@ -250,16 +286,16 @@ def _locked(pid: int | None) -> SessionLocked:
     )
 
 
-def _first_record(path: Path) -> memoryview | None:
+def _first_record(path: Path, disk: Disk) -> memoryview | None:
     """The first record of a journal, without reading the rest of it; None where it is not whole."""
-    fd = os.open(path, files.READ)
+    fd = disk.open(path, files.READ)
     try:
-        head = os.read(fd, _HEAD_BYTES)
+        head = disk.read(fd, _HEAD_BYTES)
         end = head.find(b"\n")
         if end < 0:
-            head += files.read_from(fd, len(head))
+            head += files.read_from(fd, len(head), disk)
             end = head.find(b"\n")
     finally:
-        os.close(fd)
+        disk.close(fd)
     records = scan(head if end < 0 else head[: end + 1]).records
     return records[0] if records else None

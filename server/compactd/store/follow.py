@@ -7,6 +7,7 @@ from pathlib import Path
 
 from compactd.store import files, locks
 from compactd.store.base import News
+from compactd.store.disk import SYSTEM, Disk
 from compactd.store.migrate import Format, upgraded
 from compactd.store.reading import content_of, not_found
 from compactd.store.records import bare, scan
@@ -18,11 +19,14 @@ _SEAL_BYTES = 32
 class FileFollower:
     """A `Follower` of a file. A record is seen when its line is whole, be it durable yet or not."""
 
-    def __init__(self, session_id: str, path: Path, lock_path: Path, format_: Format) -> None:
+    def __init__(
+        self, session_id: str, path: Path, lock_path: Path, format_: Format, disk: Disk = SYSTEM
+    ) -> None:
         self._session_id = session_id
         self._path = path
         self._lock_path = lock_path
         self._format = format_
+        self._disk = disk
         self._fd = -1
         self._seen = 0
         self._end = 0
@@ -46,27 +50,27 @@ class FileFollower:
 
     def is_owned(self) -> bool:
         """True while some process has the session open for writing."""
-        return locks.is_held(self._lock_path)
+        return locks.is_held(self._lock_path, self._disk)
 
     def close(self) -> None:
         """Stops reading."""
         if self._fd >= 0:
-            os.close(self._fd)
+            self._disk.close(self._fd)
             self._fd = -1
 
     def _is_same(self) -> bool:
         """True while the file begins with what was read: it was not cut back, replaced, or made anew."""
-        at_path = self._path.stat()
-        if self._fd < 0 or not os.path.samestat(at_path, os.fstat(self._fd)):
+        at_path = self._disk.stat(self._path)
+        if self._fd < 0 or not os.path.samestat(at_path, self._disk.stat_open(self._fd)):
             return False
-        os.lseek(self._fd, self._end - len(self._seal), os.SEEK_SET)
-        return os.read(self._fd, len(self._seal)) == self._seal
+        self._disk.seek(self._fd, self._end - len(self._seal))
+        return self._disk.read(self._fd, len(self._seal)) == self._seal
 
     def _read_again(self) -> News:
         self.close()
-        self._fd = os.open(self._path, files.READ)
+        self._fd = self._disk.open(self._path, files.READ)
         try:
-            data = files.read_from(self._fd, 0)
+            data = files.read_from(self._fd, 0, self._disk)
             content = content_of(data, self._session_id, self._format)
         except BaseException:
             self.close()
@@ -78,7 +82,7 @@ class FileFollower:
         return News(first_seq=0, records=content.records)
 
     def _read_on(self) -> News:
-        data = files.read_from(self._fd, self._end)
+        data = files.read_from(self._fd, self._end, self._disk)
         if self._needs_newline and data.startswith(b"\n"):
             self._end += 1
             self._seal += b"\n"

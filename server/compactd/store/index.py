@@ -19,15 +19,17 @@ from pathlib import Path
 from compactd.store import files
 from compactd.store.base import IndexHit, ReadRecord
 from compactd.store.paths import drop_index, index_file
+from compactd.store.ranking import Candidate, best
 from compactd.store.reading import id_of
 from compactd.store.records import scan
 
-VERSION = 1
+VERSION = 2
 BUSY_S = 5.0
 """How long another process that writes the index is waited for."""
 FIRST_BYTES = 4096
 """Of a journal: when they change, it is another one."""
-SNIPPET_WORDS = 24
+CANDIDATES = 400
+"""Of the messages that hold all words the newest are ranked: a word that is everywhere costs no more."""
 
 _SCHEMA = (
     "create table journals(number integer primary key, session text, file text unique, first integer,"
@@ -37,6 +39,9 @@ _SCHEMA = (
     "create index entries_by_journal on entries(journal)",
     "create virtual table said using fts5(text,"
     """ tokenize = "unicode61 remove_diacritics 2 tokenchars '_'")""",
+    # One append a time is taken in: to merge at every fourth, as is the default, costs more than to look into
+    # up to sixteen pieces (sqlite.org/fts5.html, "The automerge configuration option").
+    "insert into said(said, rank) values('automerge', 16)",
     f"pragma user_version = {VERSION}",
 )
 
@@ -55,20 +60,24 @@ class FileIndex:
         self._catching_up = threading.Lock()
 
     def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
-        """Messages that hold every word of `query`, by BM25; see `Index.find`."""
-        wanted = _expression(query)
-        if not wanted or not self._path.exists():
+        """Messages that hold every word of `query`, the best first; see `Index.find`.
+
+        O(the rarest word's messages), then O(texts of at most `CANDIDATES` of them).
+        """
+        phrases = _phrases(query)
+        if not phrases or not self._path.exists():
             return ()
         asked = (
-            "select session, entry, role, at, snippet(said, 0, '', '', '…', ?) from said"
-            " join entries on entries.number = said.rowid join journals on journals.number = entries.journal"
-            " where said match ? order by rank, at desc limit ?"
+            "select session, entry, role, at, text from said"
+            " cross join entries on entries.number = said.rowid"
+            " cross join journals on journals.number = entries.journal"
+            " where said match ? order by said.rowid desc limit ?"
         )
         with self._open() as database:
-            rows = database.execute(asked, (SNIPPET_WORDS, wanted, limit)).fetchall()
+            rows = database.execute(asked, (_expression(phrases), max(limit, CANDIDATES))).fetchall()
         return tuple(
-            IndexHit(session, entry, role, at, _SPACED.sub("", " ".join(text.split())))
-            for session, entry, role, at, text in rows
+            IndexHit(one.session_id, one.entry_id, one.role, one.at, _SPACED.sub("", snippet))
+            for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
         )
 
     def catch_up(self, read: ReadRecord) -> Iterator[int]:
@@ -78,15 +87,21 @@ class FileIndex:
         with self._catching_up, self._open() as database:
             sizes = dict(database.execute("select file, size from journals").fetchall())
             there: set[str] = set()
-            for found in sorted(os.scandir(self._sessions), key=lambda found: found.name):
+            news: list[tuple[float, str]] = []
+            for found in os.scandir(self._sessions):
                 if not found.name.endswith(".jsonl"):
                     continue
                 there.add(found.name)
                 with contextlib.suppress(FileNotFoundError, PermissionError):  # deleted, or somebody else's
-                    if sizes.get(found.name) != found.stat().st_size:
-                        with _changing(database):
-                            done = self._taken(database, Path(found.path), read)
-                        yield done
+                    facts = found.stat()
+                    if sizes.get(found.name) != facts.st_size:
+                        news.append((facts.st_mtime, found.path))
+            # The oldest first, so that a later row is a newer message, nearly always.
+            for _, path in sorted(news):
+                with contextlib.suppress(FileNotFoundError, PermissionError):
+                    with _changing(database):
+                        done = self._taken(database, Path(path), read)
+                    yield done
             for file in sizes.keys() - there:
                 with _changing(database):
                     _forget(database, "file", file)
@@ -129,7 +144,7 @@ class FileIndex:
             if said is not None and said.text:
                 added = "insert into entries(journal, entry, role, at) values(?, ?, ?, ?)"
                 row = database.execute(added, (number, said.entry_id, said.role, said.at)).lastrowid
-                text = _UNSPACED.sub(r" \1 ", said.text)
+                text = said.text if said.text.isascii() else _UNSPACED.sub(r" \1 ", said.text)
                 database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
         database.execute(
             "update journals set size = ?, seq = ? where number = ?",
@@ -159,16 +174,16 @@ class FileIndex:
         os.close(files.open_private(self._path, files.APPEND | os.O_CREAT))
         database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
         try:
-            database.execute("pragma journal_mode = wal")
             database.execute("pragma synchronous = off")  # it can be made anew
             database.execute("pragma secure_delete = on")
-            with _changing(database):
-                version = database.execute("pragma user_version").fetchone()[0]
-                if version == 0:
-                    for statement in _SCHEMA:
-                        database.execute(statement)
-                elif version != VERSION:
-                    raise sqlite3.DatabaseError(f"version {version}")
+            if _version(database) == 0:
+                database.execute("pragma journal_mode = wal")
+                with _changing(database):
+                    if _version(database) == 0:
+                        for statement in _SCHEMA:
+                            database.execute(statement)
+            if _version(database) != VERSION:
+                raise sqlite3.DatabaseError(f"version {_version(database)}")
         except sqlite3.Error:
             database.close()
             raise
@@ -198,8 +213,18 @@ def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
     return True
 
 
-def _expression(query: str) -> str:
-    """The words of a query as FTS5 wants them; what was written together stands together."""
-    phrases: Sequence[list[str]] = [_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split()]
-    quoted = ['"' + " ".join(words) + '"' for words in phrases if words]
-    return " ".join(quoted) + " *" if quoted else ""
+def _version(database: sqlite3.Connection) -> int:
+    version = database.execute("pragma user_version").fetchone()[0]
+    assert isinstance(version, int)
+    return version
+
+
+def _phrases(query: str) -> list[list[str]]:
+    """The words of a query; those that were written together, together."""
+    chunks = (_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split())
+    return [words for words in chunks if words]
+
+
+def _expression(phrases: Sequence[Sequence[str]]) -> str:
+    """Phrases as FTS5 wants them; the last word may be the beginning of one."""
+    return " ".join('"' + " ".join(words) + '"' for words in phrases) + " *"

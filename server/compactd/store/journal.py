@@ -45,7 +45,14 @@ class FileJournal:
     """A `Journal` in a file of its own."""
 
     def __init__(
-        self, file: JournalFile, lock: Lock, workers: Executor, *, seq: int, torn_bytes: int = 0
+        self,
+        file: JournalFile,
+        lock: Lock,
+        workers: Executor,
+        *,
+        seq: int,
+        torn_bytes: int = 0,
+        is_synced: bool = True,
     ) -> None:
         self._file = file
         self._lock = lock
@@ -54,6 +61,9 @@ class FileJournal:
         self._kept_seq = seq
         self._size_bytes = file.size_bytes
         self._torn_bytes = torn_bytes
+        self._is_synced = is_synced
+        """False while what the file held when it was opened may be in the system's memory alone: who wrote
+        it may have been killed before its sync."""
         self._last = 0
         self._settled = 0
         """The number up to which every record is stored or lost."""
@@ -110,12 +120,18 @@ class FileJournal:
         """Returns when that record, and all before it, are stored; see `Journal.durable`."""
         loop = asyncio.get_running_loop()
         batch = self._batch_of(number)
+        is_older = batch is None and not (self._is_synced or self._is_closed or self._halted)
+        if is_older:
+            batch = self._next_batch()
+        failure = None
         if batch is not None:
             self._work(loop)
-            await self._wait(batch, loop)
-        for first, last, failure, lost_from in self._lost:
+            failure = await self._wait(batch, loop)
+        for first, last, lost, lost_from in self._lost:
             if first <= number <= last:
-                raise _records_lost(failure, lost_from)
+                raise _records_lost(lost, lost_from)
+        if failure is not None and is_older:
+            raise _records_lost(failure, self._kept_seq)
 
     def resume(self) -> int | None:
         """Takes records again after a failure; see `Journal.resume`."""
@@ -170,6 +186,15 @@ class FileJournal:
             return self._working
         return next((batch for batch in self._queue if number <= batch.last), None)
 
+    def _next_batch(self) -> _Batch:
+        """The one that is written next, or now; an empty one, for its sync, where there is none."""
+        if self._working is not None:
+            return self._working
+        if not self._queue:
+            self._queue.append(_Batch(self._next_seq))
+            self._queue[-1].last = self._last
+        return self._queue[0]
+
     async def _wait(self, batch: _Batch, loop: asyncio.AbstractEventLoop) -> Failure | None:
         waiter: asyncio.Future[Failure | None] = loop.create_future()
         batch.waiters.append(waiter)
@@ -202,6 +227,7 @@ class FileJournal:
             self._kept_seq = max(self._kept_seq, batch.first_seq + len(batch.records))
             self._settled = max(self._settled, batch.last)
             self._size_bytes = self._file.size_bytes
+            self._is_synced = True
             batch.wake(None)
         elif batch.changes is not None and not failure.is_broken:
             batch.wake(failure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from compactd.store import files, records
+from compactd.store.disk import SYSTEM, Chunk, Disk
 from compactd.store.paths import drop_index
 
 Sync = Callable[[int], None]
@@ -40,11 +40,13 @@ class JournalFile:
         sync: Sync | None = files.sync,
         unsynced_folders: Sequence[Path] = (),
         upgraded: Sequence[bytes] | None = None,
+        disk: Disk = SYSTEM,
     ) -> None:
         self.size_bytes = size_bytes
         """Bytes that are stored as safely as was asked for."""
         self._path = path
         self._fd = fd
+        self._disk = disk
         self._needs_newline = needs_newline
         self._sync = sync
         """None where what the operating system has is safe enough."""
@@ -61,16 +63,16 @@ class JournalFile:
                 self._rewrite(records.lines(self._upgraded))
                 self._upgraded = None
             if not self._is_trimmed:
-                os.ftruncate(self._fd, self.size_bytes)
+                self._disk.truncate(self._fd, self.size_bytes)
                 self._is_trimmed = True
-            written = files.write_all(self._fd, self._pieces(first_seq, appended))
+            written = files.write_all(self._fd, self._pieces(first_seq, appended), self._disk)
         except OSError as refused:
             return Failure(errno=refused.errno, is_broken=not self._cut_back())
         try:
             if self._sync is not None:
                 self._sync(self._fd)
                 for folder in self._unsynced_folders:
-                    files.sync_folder(folder)
+                    self._disk.sync_folder(folder)
                 self._unsynced_folders = ()
         except OSError as refused:
             # A second sync may say yes to pages that the first one dropped (fsyncgate, 2018): what was
@@ -88,8 +90,9 @@ class JournalFile:
             if old is None:
                 return Failure(errno=errno.EIO, is_broken=True)
             # Both may tell of what is to go.
-            self._path.with_suffix(".info").unlink(missing_ok=True)
-            drop_index(self._path.parent)
+            self._disk.remove(self._path.with_suffix(".info"))
+            if drop_index(self._path.parent, self._disk):
+                self._disk.sync_folder(self._path.parent.parent)
             self._rewrite(records.line(seq, changes.get(seq, record)) for seq, record in enumerate(old))
             self._upgraded = None
         except OSError as refused:
@@ -99,12 +102,12 @@ class JournalFile:
     def close(self, *, remove: bool = False) -> None:
         """Lets go of the file; with `remove` it is deleted."""
         if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+            fd, self._fd = self._fd, -1
+            self._disk.close(fd)
         if remove:
-            self._path.unlink(missing_ok=True)
+            self._disk.remove(self._path)
 
-    def _pieces(self, first_seq: int, appended: Sequence[bytes]) -> Iterable[files.Chunk]:
+    def _pieces(self, first_seq: int, appended: Sequence[bytes]) -> Iterable[Chunk]:
         if self._needs_newline:
             yield b"\n"
         for seq, record in enumerate(appended, first_seq):
@@ -112,7 +115,7 @@ class JournalFile:
 
     def _read(self) -> list[bytes] | None:
         """The records as they were appended; None where they are not what was written."""
-        found = records.scan(files.read_from(self._fd, 0)[: self.size_bytes])
+        found = records.scan(files.read_from(self._fd, 0, self._disk)[: self.size_bytes])
         if found.damage is not None or found.end != self.size_bytes:
             return None
         return [records.bare(record) for record in found.records]
@@ -122,18 +125,18 @@ class JournalFile:
         if sys.platform == "win32":
             self.close()  # Windows renames nothing over an open file
         try:
-            files.write_beside(self._path, lines, durable=True)
+            files.write_beside(self._path, lines, durable=True, disk=self._disk)
         except OSError:
             if sys.platform == "win32":
-                self._fd = os.open(self._path, files.APPEND)
+                self._fd = self._disk.open(self._path, files.APPEND)
             raise
         self.close()
-        self._fd = os.open(self._path, files.APPEND)
-        self.size_bytes = os.fstat(self._fd).st_size
+        self._fd = self._disk.open(self._path, files.APPEND)
+        self.size_bytes = self._disk.stat_open(self._fd).st_size
         self._needs_newline = False
         self._is_trimmed = True
         try:
-            files.sync_folder(self._path.parent)
+            self._disk.sync_folder(self._path.parent)
         except OSError:
             self.close()
             raise
@@ -141,7 +144,7 @@ class JournalFile:
     def _cut_back(self) -> bool:
         """Takes what follows the stored bytes out of sight; false where even that is refused."""
         try:
-            os.ftruncate(self._fd, self.size_bytes)
+            self._disk.truncate(self._fd, self.size_bytes)
         except OSError:
             return False
         return True

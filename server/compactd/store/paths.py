@@ -10,6 +10,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from compactd.store.disk import SYSTEM, Disk
+
 _SLUG_CHARS = 40
 _DIGEST_CHARS = 16
 
@@ -56,10 +58,15 @@ def index_file(sessions: Path) -> Path:
     return sessions.with_name(INDEX)
 
 
-def drop_index(sessions: Path) -> None:
-    """Removes it as a whole: something that it may hold must leave the disk, or it is damaged."""
+def drop_index(sessions: Path, disk: Disk = SYSTEM) -> bool:
+    """Removes it as a whole: something that it may hold must leave the disk, or it is damaged.
+
+    False where there was none. Durable once the folder that holds it is synced.
+    """
+    was_there = False
     for ending in ("", "-wal", "-shm"):
-        sessions.with_name(INDEX + ending).unlink(missing_ok=True)
+        was_there |= disk.remove(sessions.with_name(INDEX + ending))
+    return was_there
 
 
 def file_stem(session_id: str) -> str:

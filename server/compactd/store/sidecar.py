@@ -9,20 +9,21 @@ import zlib
 from pathlib import Path
 
 from compactd.store import files
+from compactd.store.disk import SYSTEM, Disk
 
 _MAGIC = b"compactd-info 1 "
 
 
-def save(path: Path, info: bytes, size_bytes: int) -> None:
+def save(path: Path, info: bytes, size_bytes: int, disk: Disk = SYSTEM) -> None:
     """Writes the sidecar, all or none. Not synced: one that is lost is made again."""
     header = b"%s%d %08x\n" % (_MAGIC, size_bytes, zlib.crc32(info))
-    files.write_beside(path, (header, info), durable=False)
+    files.write_beside(path, (header, info), durable=False, disk=disk)
 
 
-def load(path: Path, size_bytes: int) -> bytes | None:
+def load(path: Path, size_bytes: int, disk: Disk = SYSTEM) -> bytes | None:
     """The info, if there is one that was made from a journal of `size_bytes` bytes."""
     try:
-        text = path.read_bytes()
+        text = files.read_whole(path, disk)
     except OSError:
         return None
     header, _, info = text.partition(b"\n")

@@ -1,0 +1,84 @@
+"""Which of the messages that hold all words of a query come first, and what of each is shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+SNIPPET_CHARS = 160
+"""Code points around a hit that are shown, at most."""
+
+# BM25's constants as FTS5 has them (sqlite.org/fts5.html, "The bm25() function").
+_K1 = 1.2
+_B = 0.75
+
+
+class Candidate(Struct, frozen=True):
+    """A message that holds all words of the query."""
+
+    session_id: str
+    entry_id: str
+    role: str
+    at: float
+    text: str
+
+
+def best(
+    found: Sequence[Candidate], phrases: Sequence[Sequence[str]], limit: int
+) -> list[tuple[Candidate, str]]:
+    """The first `limit` of `found` with a snippet each: by BM25, the newest first among equals.
+
+    Every candidate holds every phrase, so the terms' rarity, which BM25 would weigh them by, parts none of
+    them: what is left is how often they stand there, for the message's length. O(length of the texts).
+    """
+    patterns = [re.compile(r"\W+".join(map(re.escape, words))) for words in _folded(phrases)]
+    mean = sum(len(one.text) for one in found) / len(found) if found else 0
+    scored: list[tuple[float, float, int, int]] = []
+    for number, one in enumerate(found):
+        text = one.text.lower()
+        norm = _K1 * (1 - _B + _B * len(text) / mean) if mean else _K1
+        score, first = 0.0, -1
+        for pattern in patterns:
+            hit = pattern.search(text)
+            # Where the index folds what `lower` does not, an accent say, it is there all the same.
+            count = 1 if hit is None else _count(pattern, text)
+            if first < 0 and hit is not None:
+                first = hit.start()
+            score += count * (_K1 + 1) / (count + norm)
+        scored.append((-score, -one.at, number, first))
+    scored.sort()
+    return [
+        (found[number], snippet(found[number].text, max(first, 0))) for _, _, number, first in scored[:limit]
+    ]
+
+
+def snippet(text: str, at: int) -> str:
+    """What stands around the character `at`, on one line, from a word on to a word's end."""
+    begin = max(0, at - SNIPPET_CHARS // 3)
+    end = min(len(text), begin + SNIPPET_CHARS)
+    part = text[begin:end]
+    if begin:
+        head, blank, rest = part.partition(" ")
+        part = f"…{rest}" if blank and len(head) < at - begin else f"…{part}"
+    if end < len(text):
+        kept, blank, _ = part.rpartition(" ")
+        part = f"{kept}…" if blank and len(kept) > SNIPPET_CHARS // 2 else f"{part}…"
+    return " ".join(part.split())
+
+
+def _folded(phrases: Sequence[Sequence[str]]) -> list[list[str]]:
+    return [[word.lower() for word in words] for words in phrases]
+
+
+MOST_COUNTED = 50
+"""More often than that a word makes a message no better: BM25 has come to its end."""
+
+
+def _count(pattern: re.Pattern[str], text: str) -> int:
+    count = 0
+    for count, _ in enumerate(pattern.finditer(text), start=1):
+        if count == MOST_COUNTED:
+            break
+    return count

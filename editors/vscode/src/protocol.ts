@@ -631,6 +631,10 @@ export interface HistoryEntry {
   compaction?: CompactionResult | null;
   title?: string | null;
   pruned_at?: number | null;
+  /** Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted. */
+  tokens?: number | null;
+  /** `session/pin` or its own `meta` keeps it in every view. */
+  pinned?: boolean;
 }
 
 /** Result of `session/search`: newest first in one session, else best first. */

@@ -457,6 +457,8 @@
 ---@field compaction? compactd.CompactionResult|nil
 ---@field title? string|nil
 ---@field pruned_at? number|nil
+---@field tokens? integer|nil Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted.
+---@field pinned? boolean `session/pin` or its own `meta` keeps it in every view.
 
 --- Result of `session/search`: newest first in one session, else best first.
 ---@class compactd.SearchResult

@@ -1,0 +1,309 @@
+;;; compactd-context.el --- The context of a session, to be read -*- lexical-binding: t; -*-
+
+;; SPDX-License-Identifier: MIT
+
+;;; Commentary:
+
+;; Every entry with its size; a summary opens to its originals.
+
+;;; Code:
+
+(require 'cl-lib)
+(require 'compactd-session)
+
+(declare-function compactd-compact "compactd")
+(declare-function compactd-undo "compactd")
+(declare-function compactd-redo "compactd")
+(declare-function compactd-search "compactd")
+
+(defvar-local compactd-context--id nil "The session that this buffer is about.")
+(defvar-local compactd-context--stamp nil "What the buffer shows, in a word.")
+(defvar-local compactd-context--asking nil "Whether a history is on its way.")
+
+;;; Entries
+
+(defun compactd-context-in-order (entries)
+  "Return those of ENTRIES that are in the context.
+A summary stands before the first message that it kept."
+  (let ((before (make-hash-table :test #'equal))
+        (placed (make-hash-table :test #'equal))
+        (view nil))
+    (seq-doseq (entry entries)
+      (let ((first (plist-get (plist-get entry :compaction) :first_kept_entry_id)))
+        (when (and first (eq t (plist-get entry :in_context)))
+          (push entry (gethash first before))
+          (puthash (plist-get entry :entry_id) t placed))))
+    (seq-doseq (entry entries)
+      (let ((id (plist-get entry :entry_id)))
+        (dolist (summary (reverse (gethash id before)))
+          (push summary view))
+        (when (and (eq t (plist-get entry :in_context))
+                   (not (gethash id placed))
+                   (not (equal (plist-get entry :kind) "prune")))
+          (push entry view))))
+    (nreverse view)))
+
+(defun compactd-context-said (entry)
+  "Return the text of ENTRY."
+  (if (plist-get entry :compaction)
+      (or (plist-get (plist-get entry :compaction) :summary) "")
+    (compactd-text-message (plist-get entry :message))))
+
+(defun compactd-context--words (entry)
+  "Return what is to be said of ENTRY: pinned, pruned, a summary."
+  (string-join
+   (delq nil
+         (list (and (eq t (plist-get entry :pinned)) "pinned")
+               (and (plist-get entry :pruned_at) "pruned")
+               (and (plist-get entry :compaction)
+                    (concat "stands for "
+                            (compactd-text-count
+                             (plist-get (plist-get entry :compaction) :messages_removed)
+                             "message")))))
+   ", "))
+
+(defun compactd-context--face (entry)
+  "Return the face of ENTRY, or nil."
+  (cond ((plist-get entry :compaction) 'compactd-summary)
+        ((eq t (plist-get entry :pinned)) 'compactd-pinned)
+        ((plist-get entry :pruned_at) 'compactd-faint)))
+
+(defun compactd-context-head (entry width)
+  "Return the line of ENTRY: id, role, tokens, how it begins, in WIDTH columns."
+  (let* ((said (compactd-context-said entry))
+         (words (compactd-context--words entry))
+         (line (format "%-6s %-9s %8s  %s"
+                       (compactd-text-clean (plist-get entry :entry_id))
+                       (if (plist-get entry :compaction)
+                           "summary"
+                         (compactd-text-clean
+                          (or (plist-get (plist-get entry :message) :role)
+                              (plist-get entry :kind))))
+                       (if (plist-get entry :tokens)
+                           (compactd-text-number (plist-get entry :tokens))
+                         (format "%d B" (string-bytes said)))
+                       (if (string-empty-p words) "" (concat words " · ")))))
+    (concat line (compactd-text-line (or (plist-get entry :title) said)
+                                     (max 20 (- width (length line)))))))
+
+(defun compactd-context--insert-head (entry indent)
+  "Insert the line of ENTRY behind INDENT."
+  (insert (propertize (concat indent
+                              (compactd-context-head entry (- (window-width) 2 (length indent))))
+                      'face (compactd-context--face entry)
+                      'compactd-entry entry
+                      'compactd-indent indent)
+          "\n"))
+
+(defun compactd-context--body-end ()
+  "Return where the text that is open below this line ends, or nil."
+  (save-excursion
+    (forward-line 1)
+    (let ((start (point)))
+      (while (and (not (eobp)) (get-text-property (point) 'compactd-body))
+        (forward-line 1))
+      (and (> (point) start) (point)))))
+
+(defun compactd-context--insert-body (text indent)
+  "Insert TEXT behind INDENT, as what is open below a line."
+  (let ((start (point)))
+    (dolist (line (split-string (compactd-text-clean text) "\n"))
+      (insert indent "       " line "\n"))
+    (put-text-property start (point) 'compactd-body t)))
+
+(defun compactd-context-toggle ()
+  "Open or close what is behind this line."
+  (interactive)
+  (beginning-of-line)
+  (while (and (get-text-property (point) 'compactd-body) (not (bobp)))
+    (forward-line -1))
+  (let* ((inhibit-read-only t)
+         (entry (get-text-property (point) 'compactd-entry))
+         (original (get-text-property (point) 'compactd-original))
+         (indent (get-text-property (point) 'compactd-indent))
+         (end (and (or entry original) (compactd-context--body-end))))
+    (save-excursion
+      (cond
+       (end (delete-region (line-beginning-position 2) end))
+       ((or entry original)
+        (forward-line 1)
+        (compactd-context--insert-body
+         (if entry (compactd-context-said entry) (compactd-text-message original))
+         indent))))))
+
+(defun compactd-context--close-originals (compaction)
+  "Take the open messages behind COMPACTION away; return whether there were any."
+  (save-excursion
+    (forward-line 1)
+    (let ((start (point))
+          (inhibit-read-only t))
+      (while (and (not (eobp))
+                  (or (equal (get-text-property (point) 'compactd-part-of) compaction)
+                      (get-text-property (point) 'compactd-body)))
+        (forward-line 1))
+      (prog1 (> (point) start)
+        (delete-region start (point))))))
+
+(defun compactd-context-open ()
+  "Open the messages behind the summary here; of others, the text."
+  (interactive)
+  (let* ((entry (get-text-property (line-beginning-position) 'compactd-entry))
+         (compaction (plist-get (plist-get entry :compaction) :compaction_id)))
+    (if (null compaction)
+        (compactd-context-toggle)
+      (unless (compactd-context--close-originals compaction)
+      (let ((marker (copy-marker (line-beginning-position 2))))
+        (compactd-request
+         "session/expand" (list :session_id compactd-context--id :compaction_id compaction)
+         (lambda (result)
+           (when (buffer-live-p (marker-buffer marker))
+             (with-current-buffer (marker-buffer marker)
+               (let ((inhibit-read-only t))
+                 (save-excursion
+                   (goto-char marker)
+                   (let ((start (point)))
+                     (seq-doseq (original (plist-get result :entries))
+                       (let ((message (plist-get original :message)))
+                         (insert (propertize
+                                  (format "  ┆ %-6s %-9s %s"
+                                          (compactd-text-clean (plist-get original :entry_id))
+                                          (compactd-text-clean (plist-get message :role))
+                                          (compactd-text-line (compactd-text-message message) 60))
+                                  'face 'compactd-faint
+                                  'compactd-original message
+                                  'compactd-indent "  ┆    ")
+                                 "\n")))
+                     (put-text-property start (point) 'compactd-part-of compaction)))))))))))))
+
+(defun compactd-context-pin ()
+  "Pin the message here, so that every later context has it, or let it go."
+  (interactive)
+  (let ((entry (get-text-property (line-beginning-position) 'compactd-entry))
+        (id compactd-context--id)
+        (buffer (current-buffer)))
+    (unless entry
+      (user-error "There is no message here"))
+    (compactd-request
+     "session/pin"
+     (list :session_id id :entry_ids (vector (plist-get entry :entry_id))
+           :pinned (if (eq t (plist-get entry :pinned)) :json-false t))
+     (lambda (_result) (compactd-context--load buffer)))))
+
+(defun compactd-context--draw (session entries)
+  "Show SESSION with its history ENTRIES in this buffer."
+  (let* ((inhibit-read-only t)
+         (gc-cons-threshold (* 64 1024 1024)) ; else a third of the time with 5,000 entries
+         (line (line-number-at-pos))
+         (view (compactd-context-in-order entries))
+         (summarised (seq-count (lambda (entry)
+                                  (and (equal (plist-get entry :kind) "message")
+                                       (not (eq t (plist-get entry :in_context)))))
+                                entries)))
+    (erase-buffer)
+    (let ((lines (compactd-gauge-long session)))
+      (insert (propertize (car lines) 'face 'compactd-head) "\n"
+              (string-join (cdr lines) "\n") "\n\n"))
+    (insert (propertize
+             (concat (format "In the context: %s %s" (compactd-text-number (length view))
+                             (if (= (length view) 1) "entry" "entries"))
+                     (if (> summarised 0)
+                         (format " · summarised: %s (RET on a summary opens them)"
+                                 (compactd-text-count summarised "message"))
+                       ""))
+             'face 'compactd-head)
+            "\n")
+    (dolist (entry view)
+      (compactd-context--insert-head entry ""))
+    (unless view
+      (insert "Nothing yet.  M-x compactd-chat begins a conversation.\n"))
+    (goto-char (point-min))
+    (forward-line (1- line))))
+
+(defun compactd-context--load (buffer &optional then)
+  "Ask for the history of BUFFER's session and show it; then call THEN."
+  (when (and (buffer-live-p buffer)
+             (not (buffer-local-value 'compactd-context--asking buffer)))
+    (with-current-buffer buffer
+      (setq compactd-context--asking t)
+      (compactd-request
+       "session/history" (list :session_id compactd-context--id)
+       (lambda (result)
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (setq compactd-context--asking nil)
+             (let ((session (gethash compactd-context--id compactd-sessions)))
+               (when session
+                 (compactd-context--draw session (plist-get result :entries)))))
+           (when then
+             (funcall then))))
+       (lambda (failure)
+         (when (buffer-live-p buffer)
+           (with-current-buffer buffer
+             (setq compactd-context--asking nil)))
+         (compactd-say-failure failure))))))
+
+(defun compactd-context--on-event (session event)
+  "Show the context of SESSION anew where EVENT changed it."
+  (when (equal (plist-get event :type) "changed")
+    (let ((buffer (get-buffer (compactd-context--name session))))
+      (when (and buffer (get-buffer-window buffer t))
+        (let ((stamp (list (compactd-session-usage-of session :epoch)
+                           (compactd-session-usage-of session :current_context_tokens))))
+          (unless (equal stamp (buffer-local-value 'compactd-context--stamp buffer))
+            (with-current-buffer buffer
+              (setq compactd-context--stamp stamp))
+            (compactd-context--load buffer)))))))
+
+(add-hook 'compactd-event-functions #'compactd-context--on-event)
+
+(defvar compactd-context-mode-map
+  (let ((map (make-sparse-keymap)))
+    (set-keymap-parent map special-mode-map)
+    (define-key map (kbd "RET") #'compactd-context-open)
+    (define-key map (kbd "TAB") #'compactd-context-toggle)
+    (define-key map "n" #'next-line)
+    (define-key map "p" #'previous-line)
+    (define-key map "P" #'compactd-context-pin)
+    (define-key map "c" #'compactd-compact)
+    (define-key map "u" #'compactd-undo)
+    (define-key map "r" #'compactd-redo)
+    (define-key map "s" #'compactd-search)
+    map)
+  "Keys of `compactd-context-mode'.")
+
+(define-derived-mode compactd-context-mode special-mode "Context"
+  "What is in the context of a session, entry by entry.
+
+\\{compactd-context-mode-map}"
+  (setq truncate-lines t)
+  (setq-local revert-buffer-function
+              (lambda (&rest _) (compactd-context--load (current-buffer))))
+  (setq header-line-format
+        "RET open  TAB text  P pin  c compact  u undo  r redo  s search  g again  q leave"))
+
+(defun compactd-context--name (session)
+  "Return the name of the buffer of SESSION's context."
+  (format "*compactd context %s*" (compactd-session-id session)))
+
+(defun compactd-context-show (session)
+  "Show the context of SESSION."
+  (let ((buffer (get-buffer-create (compactd-context--name session))))
+    (with-current-buffer buffer
+      (unless (derived-mode-p 'compactd-context-mode)
+        (compactd-context-mode))
+      (setq compactd-context--id (compactd-session-id session)))
+    (compactd-context--load buffer (lambda () (pop-to-buffer buffer)))))
+
+(defun compactd-context-read (title text)
+  "Show TEXT, to be read, in a buffer of TITLE."
+  (with-current-buffer (get-buffer-create (format "*compactd %s*" (compactd-text-clean title)))
+    (let ((inhibit-read-only t))
+      (erase-buffer)
+      (insert (compactd-text-clean text) "\n")
+      (goto-char (point-min)))
+    (special-mode)
+    (visual-line-mode 1)
+    (pop-to-buffer (current-buffer))))
+
+(provide 'compactd-context)
+;;; compactd-context.el ends here

@@ -1,0 +1,247 @@
+--- The context of a session, to be read: every entry with its size; a summary opens to its originals.
+local daemon = require("compactd.daemon")
+local entries = require("compactd.entries")
+local gauge = require("compactd.gauge")
+local sessions = require("compactd.sessions")
+local text = require("compactd.text")
+local window = require("compactd.window")
+
+local M = {}
+
+---@class compactd.View
+---@field id string
+---@field buffer integer
+---@field page compactd.Page
+---@field history compactd.HistoryEntry[]
+---@field originals table<string, compactd.Original[]> By compaction, those that are opened.
+---@field listener function
+---@field is_asking boolean
+
+---@type table<integer, compactd.View> By buffer.
+local views = {}
+
+local KEYS = "Enter open · Tab fold · p pin · c compact · u undo · r redo · / search · q close"
+
+--- What the buffer shows, from what the daemon said.
+---@param session compactd.Open
+---@param history compactd.HistoryEntry[]
+---@param originals table<string, compactd.Original[]>
+---@param width integer
+---@return compactd.Page
+function M.render(session, history, originals, width)
+  local page = entries.page()
+  for index, line in ipairs(gauge.long(session)) do
+    entries.add(page, line, 0, nil, index == 1 and "CompactdHead" or nil)
+  end
+  local view = entries.in_context(history)
+  local summarised = 0
+  for _, entry in ipairs(history) do
+    if entry.kind == "message" and not entry.in_context then
+      summarised = summarised + 1
+    end
+  end
+  entries.add(page, "")
+  local title = ("In the context: %s"):format(text.count(#view, "entry"):gsub("entrys$", "entries"))
+  if summarised > 0 then
+    title = title .. (" · summarised: %s (Enter on a summary opens them)"):format(text.count(summarised, "message"))
+  end
+  entries.add(page, title, 0, nil, "CompactdHead")
+  for _, entry in ipairs(view) do
+    local id = entry.compaction and entry.compaction.compaction_id
+    local target = { entry = entry, compaction_id = id }
+    entries.add(page, entries.head(entry, width), ">1", target, entries.group(entry))
+    if originals[id or ""] == nil then
+      entries.add_body(page, entries.said(entry), "       ", 1, target, entries.MOST_LINES)
+    end
+    for _, original in ipairs(originals[id or ""] or {}) do
+      local behind = { original = original }
+      local said = text.message(original.message)
+      local role = text.clean(tostring(original.message.role))
+      local head = ("    ┆ %-6s %-9s %s"):format(text.clean(original.entry_id), role, text.line(said, width - 24))
+      entries.add(page, head, ">2", behind, "CompactdFaint")
+      entries.add_body(page, said, "    ┆        ", 2, behind, 10)
+    end
+  end
+  if #view == 0 then
+    entries.add(page, "Nothing yet. :Compactd chat begins a conversation.", 0, nil, "CompactdFaint")
+  end
+  return page
+end
+
+--- The fold level of a line, for `foldexpr`.
+---@param line integer
+---@return integer|string
+function M.fold(line)
+  local view = views[vim.api.nvim_get_current_buf()]
+  return view and view.page.levels[line] or 0
+end
+
+--- A closed fold shows its first line as it is.
+---@return string
+function M.foldtext()
+  return vim.fn.getline(vim.v.foldstart)
+end
+
+local function draw(view)
+  local session = sessions.open[view.id]
+  if session == nil or not vim.api.nvim_buf_is_valid(view.buffer) then
+    return
+  end
+  local windows = vim.fn.win_findbuf(view.buffer)
+  local width = windows[1] and vim.api.nvim_win_get_width(windows[1]) or window.width()
+  view.page = M.render(session, view.history, view.originals, width)
+  local saved = {}
+  for _, each in ipairs(windows) do
+    saved[each] = vim.api.nvim_win_get_cursor(each)
+  end
+  window.fill(view.buffer, view.page.lines)
+  entries.decorate(view.buffer, view.page)
+  for each, cursor in pairs(saved) do
+    pcall(vim.api.nvim_win_set_cursor, each, { math.min(cursor[1], #view.page.lines), cursor[2] })
+  end
+end
+
+local function load(view, callback)
+  if view.is_asking then
+    return
+  end
+  view.is_asking = true
+  daemon.request("session/history", { session_id = view.id }, function(failure, result)
+    view.is_asking = false
+    if failure then
+      vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
+      return
+    end
+    view.history = result.entries
+    draw(view)
+    if callback then
+      callback()
+    end
+  end)
+end
+
+local function fold_in(each)
+  vim.wo[each].foldmethod = "expr"
+  vim.wo[each].foldexpr = "v:lua.require'compactd.context'.fold(v:lnum)"
+  vim.wo[each].foldtext = "v:lua.require'compactd.context'.foldtext()"
+  vim.wo[each].foldlevel = 0
+  vim.wo[each].foldenable = true
+end
+
+local function target_here(view)
+  return view.page.targets[vim.api.nvim_win_get_cursor(0)[1]]
+end
+
+local function open_here(view)
+  local target = target_here(view)
+  if target == nil then
+    return
+  elseif target.original then
+    local original = target.original
+    local lines = vim.split(text.clean(text.message(original.message)), "\n", { plain = true })
+    window.read(view.id .. "/" .. original.entry_id, original.entry_id .. " as it was appended", lines)
+  elseif target.compaction_id == nil then
+    local lines = vim.split(text.clean(entries.said(target.entry)), "\n", { plain = true })
+    window.read(view.id .. "/" .. target.entry.entry_id, target.entry.entry_id, lines)
+  elseif view.originals[target.compaction_id] then
+    view.originals[target.compaction_id] = nil
+    draw(view)
+  else
+    local asked = { session_id = view.id, compaction_id = target.compaction_id }
+    daemon.request("session/expand", asked, function(failure, result)
+      if failure then
+        vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
+        return
+      end
+      view.originals[target.compaction_id] = result.entries
+      draw(view)
+      local first = result.entries[1]
+      for line = 1, #view.page.lines do
+        if first and vim.tbl_get(view.page.targets, line, "original") == first then
+          pcall(vim.api.nvim_win_set_cursor, 0, { line, 0 })
+          vim.cmd("silent! normal! zvzz")
+          break
+        end
+      end
+    end)
+  end
+end
+
+local function pin_here(view)
+  local target = target_here(view)
+  local entry = target and target.entry
+  if entry == nil or entry.compaction then
+    return
+  end
+  local asked = { session_id = view.id, entry_ids = { entry.entry_id }, pinned = not entry.pinned }
+  daemon.request("session/pin", asked, function(failure)
+    if failure then
+      vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
+    else
+      load(view)
+    end
+  end)
+end
+
+local function map(view)
+  local function key(lhs, what, action)
+    vim.keymap.set("n", lhs, action, { buffer = view.buffer, nowait = true, silent = true, desc = what })
+  end
+  local function command(words)
+    return function()
+      require("compactd.command").run({ fargs = words, bang = false })
+    end
+  end
+  key("<CR>", "Open what is here", function()
+    open_here(view)
+  end)
+  key("<Tab>", "Fold or unfold", "za")
+  key("p", "Pin or let go", function()
+    pin_here(view)
+  end)
+  key("c", "Compact, after a preview", command({ "compact" }))
+  key("u", "Undo the last compaction", command({ "undo" }))
+  key("r", "Redo it", command({ "redo" }))
+  key("/", "Search in all that was ever said", command({ "search" }))
+end
+
+--- Opens the context of a session.
+---@param session compactd.Open
+function M.open(session)
+  local buffer = window.buffer(session.id .. "/context", "compactd-context")
+  local view = views[buffer]
+  if view == nil then
+    view = { id = session.id, buffer = buffer, page = entries.page(), history = {}, originals = {} }
+    views[buffer] = view
+    map(view)
+    local last = nil
+    view.listener = function(_, event)
+      local shown = #vim.fn.win_findbuf(buffer) > 0
+      if event.type == "compaction_end" or event.type == "prune_end" or event.type == "resumed" then
+        last = nil
+      end
+      local stamp = ("%s/%s"):format(session.usage.epoch, session.message_count)
+      local now = sessions.open[session.id]
+      stamp = now and ("%s/%s"):format(now.usage.epoch, now.usage.current_context_tokens) or stamp
+      if shown and event.type == "changed" and stamp ~= last then
+        last = stamp
+        load(view)
+      end
+    end
+    sessions.listen(session.id, view.listener)
+    vim.api.nvim_create_autocmd("BufWipeout", {
+      buffer = buffer,
+      callback = function()
+        sessions.unlisten(session.id, view.listener)
+        views[buffer] = nil
+      end,
+    })
+  end
+  load(view, function()
+    local each = window.float(buffer, "context", KEYS)
+    fold_in(each)
+    vim.api.nvim_win_set_cursor(each, { math.min(7, #view.page.lines), 0 })
+  end)
+end
+
+return M

@@ -1,0 +1,253 @@
+/** The conversation of a session as a page: streamed, with tools that ask first. */
+
+import * as vscode from "vscode";
+import { Coalescer } from "./coalesce.ts";
+import type { House } from "./context_panel.ts";
+import { wasCancelled, words } from "./errors.ts";
+import { gauge } from "./gauge.ts";
+import { fromChat, type Answer, type Asked, type FromChat, type Line, type ToChat } from "./messages.ts";
+import { modelFor } from "./opening.ts";
+import { fill, pageOptions } from "./page.ts";
+import { oneLine, plain } from "./plain.ts";
+import type { AgentEvent } from "./protocol.ts";
+import { linesOf, ruleOf } from "./transcript.ts";
+
+/** Deltas become one message to the page at most that often. */
+const DELTA_MS = 50;
+const SHOWN_LINES = 200;
+
+export class ChatPanel implements vscode.Disposable {
+  private readonly panel: vscode.WebviewPanel;
+  private readonly subscriptions: vscode.Disposable[];
+  private readonly flushing = new Coalescer(() => this.flush(), DELTA_MS);
+  private readonly asks = new Map<string, (answer: Answer) => void>();
+  private delta = { thinking: "", text: "" };
+  private isReady = false;
+  private waiting: ToChat[] = [];
+  private title = "";
+  private lastHead = "";
+  private notes = 0;
+  private shownLines = SHOWN_LINES;
+  private readonly house: House;
+  readonly id: string;
+
+  constructor(house: House, id: string, column: vscode.ViewColumn, closed: () => void) {
+    this.house = house;
+    this.id = id;
+    this.panel = vscode.window.createWebviewPanel("compactd.chat", "Chat", column, {
+      ...pageOptions(house.extension),
+      retainContextWhenHidden: true,
+      enableFindWidget: true,
+    });
+    this.panel.iconPath = vscode.Uri.joinPath(house.extension, "media", "icon.svg");
+    this.subscriptions = [
+      this.panel.webview.onDidReceiveMessage((value: unknown) => this.take(value)),
+      house.sessions.onChange(() => this.head()),
+      house.sessions.onEvent((event) => {
+        if (event.session_id === id) this.hear(event);
+      }),
+      house.daemon.onReturned(() => this.note("The daemon was started again. What was said is there; what it was answering is not: ask again.", "note")),
+    ];
+    this.panel.onDidDispose(() => {
+      this.dispose();
+      closed();
+    });
+    fill(this.panel.webview, house.extension, "chat", "Chat");
+    void this.first();
+  }
+
+  get isActive(): boolean {
+    return this.panel.active;
+  }
+
+  reveal(): void {
+    this.panel.reveal(undefined, false);
+  }
+
+  /** Asks the person whether a tool may run. */
+  ask(asked: Asked, token: vscode.CancellationToken): Promise<Answer> {
+    this.panel.reveal(undefined, true);
+    return new Promise((resolve) => {
+      const settle = (answer: Answer) => {
+        if (!this.asks.delete(asked.call)) return;
+        cancelled.dispose();
+        this.send({ type: "asked", call: asked.call, answer: answer === "no" ? `answered: ${asked.no}` : `answered: ${asked.yes}` });
+        resolve(answer);
+      };
+      const cancelled = token.onCancellationRequested(() => settle("no"));
+      this.asks.set(asked.call, settle);
+      this.send({ type: "ask", asked });
+    });
+  }
+
+  dispose(): void {
+    for (const settle of [...this.asks.values()]) settle("no");
+    for (const each of this.subscriptions) each.dispose();
+    this.flushing.dispose();
+    this.panel.dispose();
+  }
+
+  private async first(): Promise<void> {
+    try {
+      await this.named();
+      await this.transcript();
+      this.head();
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  /** Its title: the first words of the first prompt, once there is one. */
+  private async named(): Promise<void> {
+    this.title = await this.house.titleOf(this.id);
+    this.panel.title = oneLine(this.title, 40);
+  }
+
+  private async transcript(): Promise<void> {
+    const { entries } = await this.house.daemon.request("session/history", { session_id: this.id });
+    const lines = linesOf(entries);
+    const earlier = Math.max(0, lines.length - this.shownLines);
+    this.send({ type: "lines", lines: lines.slice(earlier), earlier });
+  }
+
+  private hear(event: AgentEvent): void {
+    switch (event.type) {
+      case "message_delta":
+        this.delta.text += plain(event.delta);
+        this.flushing.ask();
+        return;
+      case "thinking_delta":
+        this.delta.thinking += plain(event.delta);
+        this.flushing.ask();
+        return;
+      case "message_end": {
+        this.flush();
+        const lines = linesOf([{ entry_id: `m${event.seq}`, kind: "message", at: 0, in_context: true, message: event.message }]);
+        this.send({ type: "end", line: lines.find((line) => line.role === "assistant") ?? null });
+        for (const line of lines.filter((each) => each.role === "tool")) this.send({ type: "line", line });
+        return;
+      }
+      case "tool_execution_end":
+        this.note(`← ${event.name} ${event.is_error ? "failed" : "is done"}`, "tool");
+        return;
+      case "retry":
+        this.note(`The model's server failed (${oneLine(event.reason)}); asked again in ${event.delay_s} s`, "note");
+        return;
+      case "compaction_end":
+        if (event.status === "completed" && event.result) this.send({ type: "line", line: ruleOf(event.compaction_id, event.result) });
+        else if (event.status === "failed") this.note(`The compaction failed: ${event.error?.message ?? event.result?.reason ?? ""}`, "error");
+        return;
+      case "error":
+        this.flush();
+        this.send({ type: "end", line: null });
+        this.note(`${event.message} (${event.code})`, "error");
+        return;
+      case "agent_start":
+        void this.named().then(() => this.head(), () => undefined);
+        return;
+      case "agent_abort":
+        this.send({ type: "end", line: null });
+        this.note("Stopped.", "note");
+    }
+  }
+
+  private flush(): void {
+    if (this.delta.text === "" && this.delta.thinking === "") return;
+    this.send({ type: "delta", ...this.delta });
+    this.delta = { thinking: "", text: "" };
+  }
+
+  private note(text: string, role: Line["role"]): void {
+    this.notes += 1;
+    this.send({ type: "line", line: { id: `note${this.notes}`, role, text: plain(text) } });
+  }
+
+  private head(): void {
+    const status = this.house.sessions.status(this.id);
+    if (status === null) return;
+    const why = status.readOnly
+      ? "This session is open in another window or program: here it is read-only."
+      : vscode.workspace.isTrusted
+        ? ""
+        : "This workspace is not trusted: the conversation can be read.";
+    const message = {
+      type: "head" as const,
+      head: {
+        title: oneLine(this.title, 120),
+        model: oneLine(status.model ?? "no model", 80),
+        gauge: gauge(this.house.daemon.phase, status).text.replace(/\$\([^)]*\)\s*/g, ""),
+        running: status.running,
+        canWrite: why === "",
+        why,
+      },
+    };
+    const said = JSON.stringify(message.head);
+    if (said === this.lastHead) return;
+    this.lastHead = said;
+    this.send(message);
+  }
+
+  private take(value: unknown): void {
+    const message = fromChat(value);
+    if (message === null) {
+      this.house.daemon.log.warn("a message that no page of ours sends was dropped");
+      return;
+    }
+    this.handle(message).catch((error: unknown) => this.failed(error));
+  }
+
+  private async handle(message: FromChat): Promise<void> {
+    switch (message.type) {
+      case "ready":
+        this.isReady = true;
+        for (const each of this.waiting.splice(0)) void this.panel.webview.postMessage(each);
+        return;
+      case "prompt":
+        return this.prompt(message.text);
+      case "answer":
+        this.asks.get(message.call)?.(message.answer);
+        return;
+      case "do":
+        switch (message.what) {
+          case "stop":
+            await this.house.daemon.request("agent/abort", { session_id: this.id });
+            return;
+          case "earlier":
+            this.shownLines *= 4;
+            return this.transcript();
+          case "undo":
+            return this.house.compactions.undo(this.id);
+          case "context":
+            await vscode.commands.executeCommand("compactd.showContext", this.id);
+            return;
+          case "compact":
+            await vscode.commands.executeCommand("compactd.compact", this.id);
+        }
+    }
+  }
+
+  private async prompt(text: string): Promise<void> {
+    if (!vscode.workspace.isTrusted || this.house.sessions.status(this.id)?.readOnly) return this.head();
+    const { model } = await this.house.sessions.resume(this.id);
+    if (model === null) {
+      // Of a session file that names none.
+      const named = await modelFor(undefined);
+      if (named === null) return this.note(`Not sent, for no model was named: ${text}`, "note");
+      await this.house.daemon.request("model/set", { session_id: this.id, model: named });
+    }
+    this.note(text, "user");
+    await this.house.daemon.request("agent/prompt", { session_id: this.id, text });
+  }
+
+  private failed(error: unknown): void {
+    if (wasCancelled(error)) return;
+    this.house.daemon.log.error(words(error));
+    this.note(words(error), "error");
+  }
+
+  /** Tells the page; what comes before it is ready waits. */
+  private send(message: ToChat): void {
+    if (this.isReady) void this.panel.webview.postMessage(message);
+    else this.waiting.push(message);
+  }
+}

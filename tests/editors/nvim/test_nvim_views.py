@@ -1,0 +1,195 @@
+"""What is shown in Neovim: of hostile sessions, of long ones, of another's, of a flood of events."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from editors.nvim.driven import Neovim, headless, install
+from editors.stored import store_hostile, store_long
+from editors.terminal import same_screen
+from editors.world import (
+    FLOOD,
+    RIGHT_TO_LEFT,
+    copied_session,
+    daemon_command,
+    fake_daemon,
+    make_world,
+    model,
+)
+from providers.loopback import Loopback, Stall
+
+pytestmark = pytest.mark.editor
+
+SCREENS = Path(__file__).parent / "screens"
+
+
+def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    store_hostile(world)
+    with Neovim(world, {"cmd": [daemon_command(), "serve"]}, columns=120) as editor:
+        screen = editor.terminal
+        editor.command("Compactd sessions")
+        chosen = screen.see("<img src=x")
+        assert "owned<07><1b>[" in chosen
+        screen.press("1", "Enter")
+        editor.until("return require('compactd').state() ~= nil", "the session")
+        editor.command("Compactd context")
+        context = screen.see("In the context: 2 entries")
+        assert "<img src=x onerror=alert(1)><1b>]0;owned" in context
+        screen.type("q")
+        editor.command("Compactd chat")
+        chat = screen.see("you: <CR>")
+        assert "<1b>[2J<1b>[H<202e>gone %s %d" in chat
+        assert "<009b>31m" in chat
+        assert "bell <07> and back<08><08><2066>" in chat
+        assert RIGHT_TO_LEFT not in chat
+        title = editor.terminal._tmux("display-message", "-p", "#{pane_title}")
+        assert "owned" not in title
+        assert editor.notified() == []
+
+
+def test_another_agents_session_is_imported_and_looked_at(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    path = copied_session(world)
+    with Neovim(world, {"cmd": [daemon_command(), "serve"]}, columns=90, lines=24) as editor:
+        editor.command(f"Compactd import {path.name}")
+        seen = editor.terminal.see("In the context: ")
+        same_screen(seen, SCREENS / "imported.txt")
+
+
+def test_two_neovims_on_one_session_the_second_can_only_read(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    store_hostile(world)
+    setup = {"cmd": [daemon_command(), "serve"], "icon": "="}
+    with Neovim(world, setup) as first, Neovim(world, setup) as second:
+        for editor in (first, second):
+            editor.command("Compactd sessions")
+            editor.terminal.see("<img src=x")
+            editor.terminal.press("1", "Enter")
+            editor.until("return require('compactd').state() ~= nil", "the session")
+        assert first.state()["read_only"] is False
+        assert second.state()["read_only"] is True
+        assert len(second.notified()) == 1
+        assert "another process has this session open" in second.notified()[0]
+        second.until(
+            "return require('compactd').statusline():find('read%-only') ~= nil", "the word in the status line"
+        )
+        second.lua(
+            "require('compactd').request('session/append', { session_id = 'evil', messages = {"
+            "{ role = 'user', content = 'x' } } }, function(f) vim.g.failure = f.code end) return 1"
+        )
+        assert second.until("return vim.g.failure", "the refusal") == 1004
+        first.lua(
+            "require('compactd').request('session/append', { session_id = 'evil', messages = {"
+            "{ role = 'user', content = ('more '):rep(500) } } }, function() end) return 1"
+        )
+        second.until(
+            "return require('compactd').state().usage.current_context_tokens > 500", "what the first did"
+        )
+
+
+def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    install(world)
+    store_long(world, 5_000)
+
+    done = headless(
+        world,
+        f"require('compactd').setup({{ cmd = {{ '{daemon_command()}', 'serve' }} }})\n"
+        "local sessions = require('compactd.sessions')\n"
+        "sessions.start({ session_id = 'long', title = 'long' }, function() end)\n"
+        "vim.wait(20000, function() return sessions.current() ~= nil end, 1)\n"
+        "vim.wait(300)\n"
+        "local at, cpu = vim.uv.hrtime(), os.clock()\n"
+        "vim.cmd('Compactd context')\n"
+        "vim.wait(20000, function() return vim.bo.filetype == 'compactd-context' end, 1)\n"
+        "vim.cmd('redraw!')\n"
+        "print(('OPEN %.0f ms, CPU %.0f ms, %d lines, fold to %d'):format((vim.uv.hrtime() - at) / 1e6,\n"
+        "  (os.clock() - cpu) * 1e3, vim.api.nvim_buf_line_count(0), vim.fn.foldclosedend(8)))\n",
+    )
+
+    found = re.search(r"OPEN (\d+) ms, CPU (\d+) ms, (\d+) lines, fold to (\d+)", done.stderr)
+    assert found, done.stderr
+    print(found.group())
+    assert int(found[3]) > 10_000
+    assert int(found[4]) == 8
+    assert int(found[2]) < 3_000
+
+
+def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    install(world)
+    with Loopback([Stall(text="## Goal")]) as provider:
+        setup = json.dumps(
+            {
+                "cmd": [daemon_command(), "serve"],
+                "model": model(provider.base_url),
+                "env": {"OPENAI_BASE_URL": f"{provider.base_url}/v1"},
+                "compaction": {"strategy": "summarize", "model": "openai-chat/gpt-4o"},
+                "trace": "messages",
+            }
+        )
+        done = headless(
+            world,
+            f"require('compactd').setup(vim.json.decode([==[{setup}]==]))\n"
+            "local compactd, messages, done = require('compactd'), {}, false\n"
+            "for n = 1, 12 do\n"
+            "  local role = n % 2 == 1 and 'user' or 'assistant'\n"
+            "  messages[n] = { role = role, content = ('word '):rep(400) .. n }\n"
+            "end\n"
+            "vim.cmd('Compactd start')\n"
+            "vim.wait(20000, function() return compactd.state() ~= nil end, 5)\n"
+            "compactd.request('session/append', { session_id = compactd.state().id, messages = messages },\n"
+            "  function() done = true end)\n"
+            "vim.wait(20000, function() return done end, 5)\n"
+            "vim.cmd('Compactd! compact keep=2')\n"
+            "vim.wait(20000, function()\n"
+            "  return (compactd.state().compacting or {}).phase == 'summarize' end, 5)\n"
+            "print('SHOWN ' .. compactd.statusline({ plain = true }))\n"
+            "vim.cmd('Compactd abort')\n"
+            "vim.wait(20000, function() return compactd.state().compacting == nil end, 5)\n"
+            "vim.wait(300)\n"
+            "print('COUNT ' .. compactd.state().message_count)\n"
+            "print(table.concat(require('compactd.log').lines(), '\\n'))\n",
+        )
+
+    assert re.search(r"SHOWN ◔ compacting \d+ %", done.stderr), done.stderr
+    assert "COUNT 12" in done.stderr
+    assert "the compaction was cancelled; nothing was changed" in done.stderr
+    assert re.search(r"→ +session/compact #\d+ \(\d+ bytes\)", done.stderr), "the wire is traced"
+
+
+def test_a_flood_of_events_comes_to_the_screen_in_few_pieces_and_leaves_time_to_type(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    install(world)
+    flood = fake_daemon(tmp_path, FLOOD)
+
+    done = headless(
+        world,
+        f"require('compactd').setup({{ cmd = {{ '{flood}' }} }})\n"
+        "vim.cmd('Compactd start')\n"
+        "vim.wait(20000, function() return require('compactd').state() ~= nil end, 1)\n"
+        "local told, gaps, last, done = 0, {}, vim.uv.hrtime(), false\n"
+        "vim.api.nvim_create_autocmd('User', { pattern = 'CompactdUsage',\n"
+        "  callback = function() told = told + 1 end })\n"
+        "local timer = vim.uv.new_timer()\n"
+        "timer:start(0, 2, function()\n"
+        "  local now = vim.uv.hrtime() gaps[#gaps + 1] = (now - last) / 1e6 last = now end)\n"
+        "local at = vim.uv.hrtime()\n"
+        "require('compactd').request('session/undo', { session_id = 's' }, function() done = true end)\n"
+        "vim.wait(60000, function() return done end, 5)\n"
+        "timer:stop()\n"
+        "table.sort(gaps)\n"
+        "print('FLOOD' .. vim.json.encode({ ms = (vim.uv.hrtime() - at) / 1e6, told = told,\n"
+        "  median = gaps[math.ceil(#gaps / 2)], p99 = gaps[math.ceil(#gaps * 0.99)], most = gaps[#gaps] }))",
+    )
+
+    assert "FLOOD" in done.stderr, done.stderr
+    seen = json.loads(done.stderr.partition("FLOOD")[2].splitlines()[0])
+    print(seen)
+    assert seen["told"] <= seen["ms"] / 40 + 3
+    assert seen["median"] < 30

@@ -1,0 +1,6 @@
+"""A daemon of an older protocol."""
+
+from speaking import agree, introduce
+
+introduce("compactd", "0.0.4", {"protocol_version": "0.4", "methods": ["session/start"]})
+agree()

@@ -1,0 +1,242 @@
+"""The VS Code extension in the real editor, headless, with the real daemon; a loopback provider is the model.
+
+What each test saw is printed (`-s`); its pictures are kept in build/editors/vscode/.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.own_loop import environment
+from editors.vscode.house import BIN, HERE, ROOT, SHOTS, House, fresh, modules, package
+from editors.vscode.playing import HOSTILE, LOADER, long_session, reply
+from providers.loopback import Loopback
+
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(400)]
+
+LARGEST_BYTES = 500 * 1024
+PICTURE = ROOT / "docs/vscode.png"
+"""Of the README; made anew where COMPACTD_PICTURES is set."""
+LARGEST_PICTURE_BYTES = 200 * 1024
+
+
+@pytest.fixture(scope="module")
+def vsix() -> Path:
+    assert (modules() / ".installed").exists(), f"run {HERE / 'setup.sh'} first"
+    return package()
+
+
+@pytest.fixture(scope="module")
+def house(vsix: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    folder = fresh(tmp_path_factory.mktemp("vscode") / "home")
+    settings = {
+        "compactd.model": "openai/gpt-4o",
+        "compactd.compaction": {"context_window": 12000, "strategy": "extract"},
+        "compactd.startTimeout": 20,
+    }
+    with (
+        Loopback(reply=reply) as model,
+        House(folder, vsix, settings, environment("openai", model.base_url)) as house,
+    ):
+        yield house
+
+
+def project(folder: Path, command: list[str] | None = None, **settings: Any) -> Path:
+    """A workspace with a file, and the daemon in its Python environment, or `command` in its settings."""
+    fresh(folder)
+    (folder / "loader.py").write_text(LOADER)
+    if command is None:
+        (folder / ".venv/bin").mkdir(parents=True)
+        (folder / ".venv/bin/compactd").symlink_to(BIN / "compactd")
+    else:
+        (folder / ".vscode").mkdir()
+        (folder / ".vscode/settings.json").write_text(json.dumps({"compactd.command": command, **settings}))
+    return folder
+
+
+def false(name: str) -> list[str]:
+    """The command of a daemon that is none."""
+    return [sys.executable, str(HERE / f"daemons/{name}.py")]
+
+
+def shown(saw: dict[str, Any]) -> None:
+    print(json.dumps(saw, indent=1, ensure_ascii=False))
+
+
+def test_the_package_is_small_and_installs_the_ordinary_way(house: House) -> None:
+    assert house.vsix.stat().st_size <= LARGEST_BYTES
+    assert "was successfully installed" in house.installed.stdout
+    assert list(house.extensions.glob("compactd.compactd-*/dist/extension.js"))
+
+
+def test_a_day_with_the_extension(house: House, tmp_path: Path) -> None:
+    folder = project(tmp_path / "my wörk 100%25 %")
+
+    saw = house.play("day.mjs", {"url": house.url(folder), "folder": str(folder)})
+
+    shown(saw)
+    assert saw["gauge at the start"] == "○ compactd"
+    assert saw["gauge after the first answer"] < saw["gauge after the third answer"]
+    assert saw["the file before it was accepted"] == LOADER
+    assert saw["the file after it was accepted"] == LOADER + "    CACHE.clear()\n"
+    assert saw["spoken"].startswith(f"Context {saw['gauge after the third answer']} percent full: ")
+    assert "as the provider reported" in saw["hover"]
+    assert "window 12,000: override" in saw["hover"]
+    assert "messages summarised" in saw["preview"]
+    assert saw["preview with less kept"] != saw["preview"]
+    assert {"summarised", "kept"} <= set(saw["fates"])
+    assert saw["gauge after the compaction"] < saw["gauge after the third answer"]
+    assert "Compacted " in saw["told"]
+    assert "Never touch the public API" in saw["summary"]
+    assert saw["originals behind it"] >= 4
+    assert saw["read by keys"] == "Where is the cache emptied? Never touch the public API."
+    assert "compacted" in saw["found"]
+    assert saw["gauge after undo"] > saw["gauge after redo"] == saw["gauge after the compaction"]
+    assert saw["told of the restart"].endswith("nothing was lost")
+    assert saw["pop-ups of ours"] == []
+    assert saw["gauge after the restart"] == saw["gauge after redo"]
+    assert any("Where is the" in row and " % · 7 messages" in row for row in saw["list"])
+    if os.environ.get("COMPACTD_PICTURES"):
+        shutil.copy(SHOTS / "day-12-picture.png", PICTURE)
+    assert PICTURE.stat().st_size <= LARGEST_PICTURE_BYTES
+
+
+def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tmp_path: Path) -> None:
+    folder = project(tmp_path / "hostile")
+    (folder / "session.json").write_text(json.dumps(HOSTILE))
+    (folder / ".vscode").mkdir()
+    theme = {"workbench.colorTheme": "Default Light Modern"}
+    (folder / ".vscode/settings.json").write_text(json.dumps(theme))
+
+    saw = house.play("hostile.mjs", {"url": house.url(folder), "file": "session.json"})
+
+    shown(saw)
+    assert '<img src=x onerror="window.ran=[1]"> ⟨202E⟩gnp.exe⟨202C⟩' in saw["lines"][0]
+    assert "⟨001B⟩[31mred⟨0007⟩" in saw["lines"][0]
+    assert saw["lines"][1] == "<script>window.ran=['message']</script><svg onload=alert(1)>"
+    for page in ("context", "chat"):
+        assert saw[page]["ran"] == []
+        assert saw[page]["elements"] == 0
+    assert saw["rows after foreign messages"] is True
+    assert saw["text after foreign messages"] == saw["entry"]
+    assert saw["reports before"] == []
+    assert saw["injected"]["ran"] == []
+    assert saw["injected"]["loaded"] is False
+    assert saw["injected"]["fetched"] is False
+    assert set(saw["injected"]["violations"]) >= {"script-src-elem", "img-src"}
+    serious = [
+        each
+        for page in ("context", "chat")
+        for each in saw[f"axe in {page}"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_a_daemon_that_is_of_no_use_is_told_in_words(house: House, tmp_path: Path) -> None:
+    cases = [
+        ("nothing there", ["/nowhere/compactd"], "“/nowhere/compactd”, which is not there"),
+        ("an old one", false("old"), "speaks protocol 0.4; this extension needs 1.0. Update the daemon"),
+        ("another program", false("stranger"), "other-server 9 is not compactd"),
+        ("garbage", false("garbage"), "is not the protocol: “Welcome to the wrong program!”"),
+        ("one that hangs", false("hanging"), "gave no answer within 2 s"),
+        ("one that gives up", false("loud"), "the daemon ended (exit code 3)"),
+    ]
+    folder = project(tmp_path / "useless", ["/nowhere/compactd"])
+
+    saw = house.play(
+        "daemons.mjs",
+        {
+            "url": house.url(folder),
+            "folder": str(folder),
+            "cases": [{"name": name, "command": command, "says": says} for name, command, says in cases],
+            "good": [str(BIN / "compactd")],
+        },
+    )
+
+    shown(saw)
+    for name, _, says in cases:
+        assert says in saw[name]
+        assert says in saw[f"{name}: spoken"]
+    assert saw["goes on with a good one"] is True
+    logged = "".join(log.read_text() for log in house.logs())
+    assert "daemon: I think about it" in logged
+    assert "daemon: no licence file: giving up" in logged
+
+
+def test_a_second_window_on_a_session_reads_and_says_so(house: House, tmp_path: Path) -> None:
+    saw = house.play("windows.mjs", {"url": house.url(project(tmp_path / "two"))})
+
+    shown(saw)
+    assert saw["asked for what is outside"] == 0
+    assert saw["the tool"] == "← read_file failed"
+    assert "read-only" in saw["told"]
+    assert saw["spoken"].endswith("Read-only.")
+    assert saw["can write"] is False
+    assert "read-only" in saw["chat says"]
+    assert "read-only" in saw["refused"]
+
+
+def test_a_workspace_that_is_not_trusted_is_read_only_and_starts_nothing_of_its_own(
+    vsix: Path, tmp_path: Path
+) -> None:
+    marks = tmp_path / "setting ran", tmp_path / "environment ran"
+    folder = project(tmp_path / "evil", [*false("evil"), str(marks[0])])
+    own = folder / ".venv/bin/compactd"
+    own.parent.mkdir(parents=True)
+    own.write_text(f"#!/bin/sh\n: > '{marks[1]}'\n")
+    own.chmod(0o755)
+    (folder / "session.json").write_text(json.dumps(HOSTILE))
+    settings = {
+        "compactd.command": [str(BIN / "compactd")],
+        "security.workspace.trust.startupPrompt": "never",
+        "security.workspace.trust.enabled": True,
+    }
+
+    with House(fresh(tmp_path / "home"), vsix, settings, trusts=False) as house:
+        saw = house.play("untrusted.mjs", {"url": house.url(folder), "file": "session.json"})
+
+    shown(saw)
+    assert not any(mark.exists() for mark in marks)
+    assert (saw["can compact"], saw["can undo"], saw["can pin"], saw["can write"]) == (False,) * 4
+    assert saw["can search"] is True
+    assert "not trusted" in saw["chat says"]
+
+
+def test_a_long_context_opens_and_a_thousand_events_a_second_do_not_stutter(
+    house: House, tmp_path: Path
+) -> None:
+    long, streaming = (
+        project(tmp_path / "long"),
+        project(tmp_path / "streaming", false("streaming")),
+    )
+    (long / "long.json").write_text(json.dumps(long_session(5000)))
+
+    saw = house.play(
+        "speed.mjs",
+        {"long": house.url(long), "streaming": house.url(streaming), "file": "long.json"},
+    )
+
+    shown(saw)
+    logged = "".join(log.read_text() for log in house.logs())
+    shown(
+        {
+            "activations": re.findall(r"activated in .*", logged),
+            "gauges": re.findall(r"first gauge .*", logged),
+        }
+    )
+    assert max(saw["rows in the page"], saw["rows at the end"]) < 100
+    # Two keys may fall into one frame.
+    assert min(saw["idle"]["keys"], saw["streaming"]["keys"]) >= 30
+    assert saw["main thread, percent of the time while streaming"] <= 50
+    # The aim is 30 ms; a busy machine is measured against itself.
+    assert saw["streaming"]["median"] <= max(30, 3 * saw["idle"]["median"])

@@ -1,0 +1,1 @@
+"""What agents' own compactions keep, and what a hook puts back: `python -m benchmarks.agents`."""

@@ -1,0 +1,147 @@
+"""How long an agent waits for its hook: `python -m benchmarks.agents.speed`.
+
+A transcript of 50 MB of Claude Code's, made of recorded sessions: a history that was compacted, a stretch
+of a whole window, then 100 KB a run. Each row from spawn to exit: processor time, and by the clock, which
+counts only where nothing else is running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.retention import sessions
+
+HISTORY_BYTES = 47_500_000
+STRETCH_BYTES = 2_250_000
+NEW_BYTES = 100_000
+RUNS = 7
+SESSION = "speed"
+SUMMARY = {"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "We did things."}}
+
+
+def recorded_lines(data: Path) -> list[bytes]:
+    """The lines of Claude Code's recorded sessions, but for their compactions."""
+    lines: list[bytes] = []
+    for source in sessions.sources(data):
+        if source.format == "claude-code":
+            lines += source.file.read_bytes().splitlines(keepends=True)
+    return [line for line in lines if b"isCompactSummary" not in line and b"compact_boundary" not in line]
+
+
+def endless(lines: list[bytes]) -> Iterator[bytes]:
+    """The lines over and over, each time under ids of their own."""
+    number = 0
+    while True:
+        number += 1
+        for line in lines:
+            yield line.replace(b'"uuid":"', b'"uuid":"%d-' % number, 1)
+
+
+def taken(lines: Iterator[bytes], size_bytes: int) -> bytes:
+    """About so many bytes of lines."""
+    found: list[bytes] = []
+    size = 0
+    while size < size_bytes:
+        line = next(lines)
+        found.append(line)
+        size += len(line)
+    return b"".join(found)
+
+
+def summary(number: int) -> bytes:
+    return json.dumps({**SUMMARY, "uuid": f"summary-{number}"}, separators=(",", ":")).encode() + b"\n"
+
+
+class Runs:
+    """A home with a transcript, and the commands on it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.transcript = home / "transcript.jsonl"
+        self.times: dict[str, list[tuple[float, float]]] = {}
+
+    def run(self, row: str, command: str, told: dict[str, object]) -> bytes:
+        """One run of `compactd COMMAND claude-code`, noted under `row`; what it printed."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "compactd", command, "claude-code"],
+            input=json.dumps({"session_id": SESSION, **told}).encode(),
+            capture_output=True,
+            env={**os.environ, "HOME": str(self.home), "COMPACTD_HOME": str(self.home / "data")},
+            check=True,
+        )
+        clock = time.perf_counter() - began
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.times.setdefault(row, []).append((cpu, clock))
+        return done.stdout
+
+    def hook(self, row: str, name: str, **more: str) -> bytes:
+        event = {"transcript_path": str(self.transcript), "cwd": "/project", "hook_event_name": name, **more}
+        return self.run(row, "hook", event)
+
+    def add(self, data: bytes) -> None:
+        with self.transcript.open("ab") as file:
+            file.write(data)
+
+    def again(self, times: int, act: Callable[[], object]) -> None:
+        """The same from the same state, so many times."""
+        kept = self.home / "kept"
+        shutil.copytree(self.home / "data", kept)
+        for _ in range(times):
+            shutil.rmtree(self.home / "data")
+            shutil.copytree(kept, self.home / "data")
+            act()
+        shutil.rmtree(kept)
+
+
+def measured(runs: Runs, lines: list[bytes]) -> int:
+    """Runs everything; characters that were put back."""
+    source = endless(lines)
+    runs.add(taken(source, HISTORY_BYTES) + summary(1) + taken(source, STRETCH_BYTES))
+    for _ in range(5):
+        runs.hook("a transcript of 50 MB that is new, each of its first events", "Stop")
+    for _ in range(RUNS):
+        runs.add(taken(source, NEW_BYTES))
+        runs.hook("100 KB new behind 50 MB", "Stop")
+    runs.add(taken(source, NEW_BYTES) + summary(2))
+    back: list[bytes] = []
+    row = "the same, and what was lost"
+    runs.again(RUNS, lambda: back.append(runs.hook(row, "SessionStart", source="compact")))
+    window = {"context_window_size": 200_000, "current_usage": {"input_tokens": 82_000}}
+    for _ in range(RUNS):
+        runs.run("status line", "statusline", {"context_window": window})
+    return len(json.loads(back[-1])["hookSpecificOutput"]["additionalContext"])
+
+
+def main() -> int:
+    data = sessions.shared_data()
+    if data is None:
+        print(
+            "no recordings: COMPACTD_TEST_DATA names none, and none are beside the checkout", file=sys.stderr
+        )
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(Path(folder))
+        back = measured(runs, recorded_lines(data))
+    for row, times in runs.times.items():
+        cpu, clock = (statistics.median(column) * 1000 for column in zip(*times, strict=True))
+        slowest = max(clock for _, clock in times) * 1000
+        print(f"{row:60} {cpu:5.0f} ms of processor, {clock:5.0f} by the clock, slowest {slowest:5.0f}")
+    print(f"put back: {back:,} characters")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,228 @@
+"""`compactd install AGENT` and `uninstall`: our hooks into an agent's settings, and out of them again.
+
+What the settings were is kept byte for byte until they are taken back. Nothing is written where nothing would
+change, and never half.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import os
+import shlex
+import shutil
+import stat
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from compactd.bridges.hook_events import Agent
+from compactd.bridges.hook_state import hooks_folder
+from compactd.bridges.settings_change import Wanted, changed, taken_out
+from compactd.bridges.settings_text import NotSettings
+from compactd.store import files
+
+
+class CannotChange(Exception):
+    """The settings cannot be read or written. Says why."""
+
+
+class Record(Struct, frozen=True, kw_only=True):
+    """What an installation changed."""
+
+    path: str
+    before: str | None
+    """Base64; none where there was no file."""
+    after: str
+    folders: tuple[str, ...] = ()
+    """Those that were made, outermost first."""
+
+    @property
+    def bytes_before(self) -> bytes | None:
+        return None if self.before is None else base64.b64decode(self.before)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What would be, or was, done to a file."""
+
+    path: Path
+    """The file itself, where the settings are a link to it."""
+    before: bytes | None
+    """None where there is no file."""
+    after: bytes | None
+    """None where the file goes."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """For a person."""
+        import difflib
+
+        old, new = (
+            data.decode("utf-8", "replace") if data is not None else "" for data in (self.before, self.after)
+        )
+        name = str(self.path)
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            new.splitlines(keepends=True),
+            name if self.before is not None else "(no file)",
+            name if self.after is not None else "(no file)",
+        )
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def program() -> str:
+    """The command that starts this `compactd`, as a shell takes it."""
+    named = Path(sys.argv[0])
+    if named.stem == "compactd" and named.is_file() and os.access(named, os.X_OK):
+        return shlex.quote(str(named.absolute()))
+    found = shutil.which("compactd")
+    if found is not None:
+        return shlex.quote(str(Path(found).absolute()))
+    return f"{shlex.quote(sys.executable)} -m compactd"
+
+
+def installation(path: Path, wanted: Wanted) -> Change:
+    """What installing changes. Raises `CannotChange`."""
+    place = _place(path)
+    before = _read(place)
+    text = _text(before, place)
+    try:
+        after, notes = changed(text, wanted)
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
+    return Change(path=place, before=before, after=after.encode(), notes=notes)
+
+
+def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
+    """Writes it, after what was there was put aside. Raises `CannotChange`."""
+    change = installation(path, wanted)
+    if not change.is_needed or change.after is None:
+        return change
+    made = [change.path.parent, *change.path.parent.parents]
+    missing = tuple(str(folder) for folder in reversed(made) if not folder.exists())
+    old = _record(environ, wanted.agent)
+    keeps = old is not None and old.path == str(change.path) and change.before == base64.b64decode(old.after)
+    before = old.bytes_before if keeps and old is not None else change.before
+    record = Record(
+        path=str(change.path),
+        before=None if before is None else base64.b64encode(before).decode(),
+        after=base64.b64encode(change.after).decode(),
+        folders=old.folders if keeps and old is not None else missing,
+    )
+    try:
+        files.make_folder(hooks_folder(environ))
+        files.write_beside(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
+        _write(change)
+    except OSError as error:
+        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+    return change
+
+
+def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+    """What uninstalling changes. Raises `CannotChange`."""
+    place = _place(path)
+    before = _read(place)
+    if before is None:
+        return Change(path=place, before=None, after=None)
+    record = _record(environ, agent)
+    known = record if record is not None and record.path == str(place) else None
+    if known is not None and before == base64.b64decode(known.after):
+        return Change(path=place, before=before, after=known.bytes_before)
+    was = known.bytes_before if known is not None else None
+    try:
+        text = taken_out(_text(before, place), was.decode() if was is not None else None)
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
+    except UnicodeDecodeError:
+        raise CannotChange(f"{place} is no UTF-8 text") from None
+    return Change(path=place, before=before, after=text.encode())
+
+
+def uninstall(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+    """Takes our hooks out: as it was, where nothing else was changed since. Raises `CannotChange`."""
+    change = removal(path, agent, environ)
+    record = _record(environ, agent)
+    try:
+        if change.is_needed:
+            _write(change)
+        if record is not None and record.path == str(change.path):
+            if not change.path.exists():
+                for folder in reversed(record.folders):
+                    _drop_empty(Path(folder))
+            _record_path(environ, agent).unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+    return change
+
+
+def _drop_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _place(path: Path) -> Path:
+    """The file that is meant: a link is followed, and stays a link."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise CannotChange(f"{path} cannot be read: it is a link to itself") from error
+
+
+def _read(place: Path) -> bytes | None:
+    try:
+        if place.exists() and not place.is_file():
+            raise CannotChange(f"{place} is no file")
+        return place.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotChange(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _text(data: bytes | None, place: Path) -> str:
+    try:
+        return "" if data is None else data.decode()
+    except UnicodeDecodeError:
+        raise CannotChange(f"{place} is no UTF-8 text") from None
+
+
+def _write(change: Change) -> None:
+    """The whole file or nothing of it, with the permissions that it had."""
+    place = change.path
+    if change.after is None:
+        place.unlink(missing_ok=True)
+        return
+    if change.before is not None and not place.stat().st_mode & stat.S_IWUSR:
+        # A file beside could take its place all the same; whoever protected it meant what is in it.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    mode = place.stat().st_mode & 0o777 if change.before is not None else 0o600
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with beside.open("xb") as file:
+            file.write(change.after)
+        beside.chmod(mode)
+        beside.replace(place)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _record_path(environ: Mapping[str, str], agent: Agent) -> Path:
+    return hooks_folder(environ) / f"{agent}.installed"
+
+
+def _record(environ: Mapping[str, str], agent: Agent) -> Record | None:
+    try:
+        return msgspec.json.decode(_record_path(environ, agent).read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError):
+        return None

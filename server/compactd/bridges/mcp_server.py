@@ -1,0 +1,197 @@
+"""`compactd mcp`: recall as tools of a Model Context Protocol server, on stdin and stdout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import mcp_types as types
+import msgspec
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from msgspec import Struct
+
+from compactd import __version__
+from compactd.bridges.recall import MOST_TOKENS, NotFound, Recall
+from compactd.bridges.recall_sessions import Wanted
+from compactd.client.asynchronous import AsyncClient
+from compactd.client.told import DaemonGone, RpcError
+
+INSTRUCTIONS = """\
+This conversation may have been compacted: older messages were replaced by a summary, and details \
+went. Nothing is lost: every message is stored on this machine, word for word. When you miss a \
+detail from before the compaction (a path, an identifier, an exact error, a command, a number, what \
+the user asked for or forbade, why something was decided), call search_history before you guess, ask \
+the user again or repeat the work."""
+
+SEARCH = """\
+Finds what was said or done earlier in this conversation, also what a compaction removed from your \
+context. Use it when you miss a detail from before the compaction: an exact path, name, error text, \
+command, number, a wish or a rule of the user's, a decision and its reason, a file's content that \
+you read before. Use it before you guess, before you ask the user again, and before you read or run \
+something again. Give the most telling words (file name, identifier, part of the error); the exact \
+phrase counts most. Returns the best places with their ids."""
+EXPAND = """\
+Shows messages of this conversation whole, word for word. Use it after search_history, with the ids \
+that it gave, when the place that it shows is not enough; or with a compaction's id from \
+context_state, for all that this compaction removed. Without either: what the last compaction \
+removed."""
+STATE = """\
+Tells how full the context of this conversation is, when the next compaction comes, and which \
+compactions there were, with their ids. Use it when you are not sure whether something was compacted \
+away."""
+
+_SESSION = {
+    "type": "string",
+    "description": "Another stored session, by its id or a part of it. Left out: this conversation.",
+}
+
+
+def _budget(usual: int) -> dict[str, object]:
+    told = f"Tokens of the answer, about ({usual:,} if left out)."
+    return {"type": "integer", "minimum": 100, "maximum": MOST_TOKENS, "description": told}
+
+
+def _schema(required: tuple[str, ...], **properties: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+class SearchArguments(Struct, frozen=True, kw_only=True):
+    """Of `search_history`."""
+
+    query: str
+    limit: int = 8
+    budget: int = 1500
+    session: str | None = None
+
+
+class ExpandArguments(Struct, frozen=True, kw_only=True):
+    """Of `expand`."""
+
+    entry_ids: tuple[str, ...] = ()
+    compaction_id: str | None = None
+    budget: int = 4000
+    session: str | None = None
+
+
+class StateArguments(Struct, frozen=True, kw_only=True):
+    """Of `context_state`."""
+
+    session: str | None = None
+
+
+TOOLS = (
+    types.Tool(
+        name="search_history",
+        title="Search what was said before",
+        description=SEARCH,
+        input_schema=_schema(
+            ("query",),
+            query={"type": "string", "description": "What to look for: a phrase, or a few telling words."},
+            limit={"type": "integer", "minimum": 1, "maximum": 50, "description": "Messages at most (8)."},
+            budget=_budget(1500),
+            session=_SESSION,
+        ),
+    ),
+    types.Tool(
+        name="expand",
+        title="Show messages whole",
+        description=EXPAND,
+        input_schema=_schema(
+            (),
+            entry_ids={
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Ids that search_history gave, such as e12.",
+            },
+            compaction_id={"type": "string", "description": "Of context_state."},
+            budget=_budget(4000),
+            session=_SESSION,
+        ),
+    ),
+    types.Tool(
+        name="context_state",
+        title="How full the context is",
+        description=STATE,
+        input_schema=_schema((), session=_SESSION),
+    ),
+)
+_READS = types.ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+for _tool in TOOLS:
+    _tool.annotations = _READS
+
+
+async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
+    """Answers on stdin and stdout until stdin ends. `wanted`: the session that is meant where a call names
+    none; it is looked for at each call, so a new one is found."""
+    client = AsyncClient(env=environ)
+    recall = Recall(client, wanted, environ)
+    is_started = False
+
+    async def list_tools(
+        _: ServerRequestContext[object], __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=list(TOOLS))
+
+    async def call_tool(
+        _: ServerRequestContext[object], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        nonlocal is_started
+        try:
+            if not is_started:
+                await client.start()
+                is_started = True
+            return _said(await answer(recall, params.name, params.arguments or {}))
+        except (NotFound, RpcError, DaemonGone, TimeoutError) as error:
+            return _said(str(error), is_error=True)
+        except msgspec.ValidationError as error:
+            return _said(f"{params.name}: {error}", is_error=True)
+
+    server: Server[object] = Server(
+        "compactd",
+        version=__version__,
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+    try:
+        async with stdio_server() as (read, write):
+            await server.run(read, write, server.create_initialization_options())
+    finally:
+        if is_started:
+            await client.close()
+
+
+async def answer(recall: Recall, name: str, arguments: Mapping[str, object]) -> str:
+    """What a tool says. Raises `NotFound`, and msgspec's `ValidationError` for arguments that are none."""
+    match name:
+        case "search_history":
+            search = msgspec.convert(arguments, SearchArguments, strict=False)
+            return await recall.search(
+                search.query,
+                session=search.session,
+                limit=min(50, max(1, search.limit)),
+                budget=max(100, search.budget),
+            )
+        case "expand":
+            expand = msgspec.convert(arguments, ExpandArguments, strict=False)
+            return await recall.expand(
+                expand.entry_ids,
+                expand.compaction_id,
+                session=expand.session,
+                budget=max(100, expand.budget),
+            )
+        case "context_state":
+            return await recall.state(
+                session=msgspec.convert(arguments, StateArguments, strict=False).session
+            )
+        case _:
+            raise NotFound(f"There is no tool {name!r}: search_history, expand, context_state.")
+
+
+def _said(text: str, *, is_error: bool = False) -> types.CallToolResult:
+    return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)

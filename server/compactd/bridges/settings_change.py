@@ -1,0 +1,185 @@
+"""What each agent's settings have to hold for our hooks, and how that gets in and out of them.
+
+Claude Code: `settings.json` (hooks reference, 2.1.240); Codex: `hooks.json` of the same shape (0.169.0, run
+2026-11); Gemini CLI: `settings.json`, timeouts in milliseconds (0.61.0, run 2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.bridges.hook_events import Agent
+from compactd.bridges.settings_text import (
+    Json,
+    Member,
+    Node,
+    NotSettings,
+    at_path,
+    parse,
+    with_member,
+    without,
+)
+
+TIMEOUT_S: Final = 10
+"""After which the agent ends the hook; it ends itself long before."""
+
+EVENTS: Final[dict[Agent, tuple[str, ...]]] = {
+    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
+}
+_OURS = re.compile(
+    r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
+)
+
+
+class Wanted(Struct, frozen=True):
+    """What is to stand in an agent's settings."""
+
+    agent: Agent
+    program: str
+    """The command that starts `compactd`, as a shell takes it."""
+    with_statusline: bool = True
+
+
+def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
+    """The user's settings of an agent. The file need not be there. Raises `KeyError` without a home."""
+    home = Path(environ.get("HOME") or environ["USERPROFILE"])
+    match agent:
+        case "claude-code":
+            return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
+        case "codex":
+            return Path(environ.get("CODEX_HOME") or home / ".codex") / "hooks.json"
+        case "gemini-cli":
+            return home / ".gemini" / "settings.json"
+
+
+def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
+    """(`text` with our hooks, what was left out and why). The same text where they are there already. Raises
+    `NotSettings`."""
+    if not text.strip("\ufeff \t\r\n"):
+        text = text + "{}\n"
+    notes: list[str] = []
+    for event in EVENTS[wanted.agent]:
+        text = _with_hook(text, event, wanted)
+    if wanted.agent == "claude-code" and wanted.with_statusline:
+        present = parse(text).find("statusLine")
+        if present is None:
+            told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
+            text = with_member(text, parse(text), "statusLine", told)
+        elif not _is_ours(text, present.node):
+            notes.append("there is a status line already: it stays")
+    return text, tuple(notes)
+
+
+def _with_hook(text: str, event: str, wanted: Wanted) -> str:
+    root = parse(text)
+    hooks = at_path(root, ("hooks",))
+    if hooks is None:
+        text = with_member(text, root, "hooks", {})
+        hooks = _at(text, ("hooks",))
+    if hooks.kind != "object":
+        raise NotSettings("`hooks` is no object")
+    groups = at_path(hooks, (event,))
+    if groups is None:
+        return with_member(text, hooks, event, [_group(wanted)])
+    if groups.kind != "array":
+        raise NotSettings(f"`hooks.{event}` is no list")
+    if any(_is_ours(text, member.node) for member in groups.members):
+        return text
+    return with_member(text, groups, "", _group(wanted))
+
+
+def _at(text: str, path: Sequence[str]) -> Node:
+    found = at_path(parse(text), path)
+    if found is None:
+        raise NotSettings(f"`{'.'.join(path)}` is gone")
+    return found
+
+
+def _group(wanted: Wanted) -> Json:
+    command: dict[str, Json] = {
+        "type": "command",
+        "command": f"{wanted.program} hook {wanted.agent}",
+        "timeout": TIMEOUT_S,
+    }
+    if wanted.agent == "gemini-cli":
+        command = {"name": "compactd", **command, "timeout": 1000 * TIMEOUT_S}
+    return {"hooks": [command]}
+
+
+def _is_ours(text: str, node: Node) -> bool:
+    return any(_is_our_command(one) for one in _strings(node))
+
+
+def _strings(node: Node) -> list[str]:
+    found = [node.value] if isinstance(node.value, str) else []
+    return found + [text for member in node.members for text in _strings(member.node)]
+
+
+def _is_our_command(text: str) -> bool:
+    return _OURS.search(text) is not None
+
+
+def taken_out(text: str, before: str | None = None) -> str:
+    """`text` without our hooks and what is empty without them, but for what was there in `before`.
+
+    Raises `NotSettings`.
+    """
+    root_before = parse(before) if before and before.strip("\ufeff \t\r\n") else None
+    while True:
+        root = parse(text)
+        status = root.find("statusLine")
+        if status is not None and _is_ours(text, status.node):
+            text = without(text, root, status)
+            continue
+        found = _first_hook(root)
+        if found is None:
+            return text
+        text = _without_hook(text, root, found, root_before)
+
+
+class _Found(Struct, frozen=True):
+    """A hook of ours, and what it stands in."""
+
+    hooks: Node
+    event: Member
+    group: Member
+    handlers: Node
+    handler: Member
+
+
+def _first_hook(root: Node) -> _Found | None:
+    hooks = at_path(root, ("hooks",))
+    if hooks is None or hooks.kind != "object":
+        return None
+    for event in hooks.members:
+        for group in event.node.members if event.node.kind == "array" else ():
+            handlers = at_path(group.node, ("hooks",)) if group.node.kind == "object" else None
+            for handler in handlers.members if handlers is not None and handlers.kind == "array" else ():
+                command = at_path(handler.node, ("command",)) if handler.node.kind == "object" else None
+                if command is not None and isinstance(command.value, str) and _is_our_command(command.value):
+                    assert handlers is not None
+                    return _Found(hooks, event, group, handlers, handler)
+    return None
+
+
+def _without_hook(text: str, root: Node, found: _Found, before: Node | None) -> str:
+    if len(found.handlers.members) > 1:
+        return without(text, found.handlers, found.handler)
+    if len(found.event.node.members) > 1 or _was(before, ("hooks", found.event.key)):
+        return without(text, found.event.node, found.group)
+    if len(found.hooks.members) > 1 or _was(before, ("hooks",)):
+        return without(text, found.hooks, found.event)
+    member = root.find("hooks")
+    assert member is not None
+    return without(text, root, member)
+
+
+def _was(before: Node | None, path: Sequence[str]) -> bool:
+    return before is not None and at_path(before, path) is not None

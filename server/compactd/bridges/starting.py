@@ -1,0 +1,40 @@
+"""The two commands that agents run: their options, read without the command line's library."""
+
+from __future__ import annotations
+
+import sys
+
+
+def hook(arguments: list[str]) -> int:
+    """`compactd hook AGENT [--limit CHARS] [--deadline SECONDS]`; always 0."""
+    from compactd.bridges.hook import DEADLINE_S, MOST_CHARS, Options, main
+
+    agent, given = _read(arguments)
+    options = Options(
+        deadline_s=min(60.0, max(0.1, given.get("--deadline", DEADLINE_S))),
+        most_chars=int(min(1_000_000, max(0, given.get("--limit", MOST_CHARS)))),
+    )
+    return main(agent, options)
+
+
+def statusline(arguments: list[str]) -> int:
+    """`compactd statusline AGENT`; always 0."""
+    from compactd.bridges.statusline import main
+
+    return main(_read(arguments)[0])
+
+
+def _read(arguments: list[str]) -> tuple[str, dict[str, float]]:
+    """(agent, the numbers that were given by their options); what cannot be read is passed over."""
+    agent, given = "", dict[str, float]()
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-"):
+            agent = agent or argument
+            continue
+        name, equals, value = argument.partition("=")
+        try:
+            given[name] = float(value if equals else next(rest, ""))
+        except ValueError:
+            sys.stderr.write(f"compactd: {name} takes a number\n")
+    return agent, given

@@ -1,0 +1,203 @@
+"""What a piece of an agent's transcript says: messages, and compactions between them.
+
+The readers of session files (`compactd.formats`) do the work; here stands what they need to know of a piece
+without its beginning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.bridges.hook_events import Agent
+from compactd.core.entries import is_summary
+from compactd.errors import CompactdError
+from compactd.formats.session_file import SessionFile
+from compactd.messages import Block, Message, Text
+
+MOST_STAYS: Final = 262_144
+"""Characters of what an agent keeps beside its summary that are compared."""
+
+BOUNDARIES: dict[Agent, tuple[bytes, ...]] = {
+    "claude-code": (b'"isCompactSummary":true', b'"isCompactSummary": true'),
+    "codex": (b'"type":"compacted"', b'"type": "compacted"'),
+    "gemini-cli": (b"<state_snapshot>",),
+}
+"""What a line holds that tells of a compaction (Claude Code 2.1 and Codex 0.169, seen 2026-11; Gemini CLI
+0.61, `chatCompressionService.ts`)."""
+ANSWERS: dict[Agent, bytes] = {
+    "claude-code": b'"type":"assistant"',
+    "codex": b'"role":"assistant"',
+    "gemini-cli": b'"type":"gemini"',
+}
+"""What a line holds in which the model says something."""
+
+
+_PREFACE: Final = "<session_context>"
+"""How the message begins that Gemini CLI puts before every context (0.61, run 2026-11)."""
+
+
+class Said(Struct, frozen=True):
+    """A message."""
+
+    message: Message
+    raw: bytes
+    """In neutral shape."""
+
+
+class Compaction(Struct, frozen=True):
+    """The agent compacted what came before."""
+
+    summary: str
+    stays: str = ""
+    """What it kept word for word beside its summary."""
+    kept: tuple[str, ...] = ()
+    """Ids of messages before it that stayed."""
+    id: str = ""
+    """Where the agent gives it one."""
+
+
+Step = Said | Compaction
+
+
+def steps_of(agent: Agent, data: bytes) -> list[Step]:
+    """The steps in `data`, whole lines or one JSON document, oldest first. O(bytes)."""
+    match agent:
+        case "claude-code":
+            from compactd.formats import claude_code
+
+            return _plain(claude_code.read(data))
+        case "codex":
+            from compactd.formats import codex
+
+            return _with_stays(_plain(codex.read(data)), data)
+        case "gemini-cli":
+            from compactd.formats import gemini_cli
+
+            return _with_kept(gemini_cli.read(data), data)
+
+
+def _plain(file: SessionFile) -> list[Step]:
+    return [_step(message, raw) for message, raw in file.messages]
+
+
+def _step(message: Message, raw: Raw) -> Step:
+    if is_summary(message):
+        return Compaction(text_of(message), id=message.id or "")
+    return Said(message, bytes(raw))
+
+
+def _with_kept(file: SessionFile, data: bytes) -> list[Step]:
+    """With the messages that stayed behind each summary; without the one that Gemini CLI puts before all."""
+    steps = [_step(message, raw) for message, raw in file.messages if not _is_preface(message)]
+    if not any(isinstance(step, Compaction) for step in steps):
+        return steps
+    kept = _behind_snapshots(data)
+    return [
+        msgspec.structs.replace(step, kept=kept.get(step.id, ())) if isinstance(step, Compaction) else step
+        for step in steps
+    ]
+
+
+def _is_preface(message: Message) -> bool:
+    return message.role == "user" and text_of(message).startswith(_PREFACE)
+
+
+def _behind_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
+    """By the id of each summary: those of the messages that the new history holds behind it."""
+    from compactd.formats.lines import records
+    from compactd.formats.loose import object_in, objects_in, text_in
+
+    found: dict[str, tuple[str, ...]] = {}
+    for _, record in records(data, _pass_over):
+        if "$set" not in record or BOUNDARIES["gemini-cli"][0] not in bytes(record["$set"]):
+            continue
+        try:
+            messages = objects_in(object_in(record, "$set"), "messages")
+        except CompactdError:
+            continue
+        for at, message in enumerate(messages):
+            if BOUNDARIES["gemini-cli"][0] in msgspec.json.encode(message):
+                found[text_in(message, "id")] = tuple(text_in(one, "id") for one in messages[at + 1 :])
+                break
+    return found
+
+
+def _with_stays(steps: list[Step], data: bytes) -> list[Step]:
+    """With what each of Codex's `compacted` records keeps: users' messages, word for word."""
+    stays = _histories(data) if any(isinstance(step, Compaction) for step in steps) else []
+    found: list[Step] = []
+    for step in steps:
+        if isinstance(step, Compaction) and stays:
+            step = msgspec.structs.replace(step, stays=stays.pop(0))
+        found.append(step)
+    return found
+
+
+def _histories(data: bytes) -> list[str]:
+    from compactd.formats.lines import records
+    from compactd.formats.loose import object_in, objects_in, text_in
+
+    found: list[str] = []
+    for _, record in records(data, _pass_over):
+        if text_in(record, "type") != "compacted":
+            continue
+        try:
+            items = objects_in(object_in(record, "payload"), "replacement_history")
+            texts = [
+                text_in(part, "text")
+                for item in items
+                for part in objects_in(item, "content")
+                if "text" in part
+            ]
+        except CompactdError:
+            texts = []
+        found.append("\n".join(texts)[:MOST_STAYS])
+    return found
+
+
+def _pass_over(warning: str) -> None:
+    """The reader of the messages warns of the same."""
+
+
+def text_of(message: Message) -> str:
+    """The words of a message."""
+    return "\n".join(block.text for block in message.content if isinstance(block, Text))
+
+
+OURS: Final = "[compactd] Facts of this session"
+"""How what we put back begins: agents write it into their transcripts again."""
+_CONTEXT, _CONTEXT_END = "<hook_context>", "</hook_context>"
+"""Around what a hook says, in a user's message of Gemini CLI (0.61, run 2026-11)."""
+
+
+def without_ours(message: Message) -> Message | None:
+    """`message` without what we put back, which is no new thing that was said; none where it is nothing else.
+    O(length)."""
+    if not any(isinstance(block, Text) and OURS in block.text for block in message.content):
+        return message
+    content: list[Block] = []
+    for block in message.content:
+        if isinstance(block, Text) and OURS in block.text:
+            rest = _without_ours(block.text)
+            if rest:
+                content.append(Text(text=rest))
+        else:
+            content.append(block)
+    return msgspec.structs.replace(message, content=tuple(content)) if content else None
+
+
+def _without_ours(text: str) -> str:
+    at = text.index(OURS)
+    begin = text.rfind(_CONTEXT, 0, at)
+    end = text.find(_CONTEXT_END, at)
+    if begin < 0:
+        return text[:at].strip()
+    return (text[:begin] + (text[end + len(_CONTEXT_END) :] if end >= 0 else "")).strip()
+
+
+def quotations(back: str) -> str:
+    """What is quoted in a text that was put back: without our own words around it."""
+    return "\n".join(line for line in back.split("\n") if not line.startswith(("## ", OURS)))

@@ -1,0 +1,1 @@
+"""What stands between agents and the daemon."""

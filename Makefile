@@ -5,19 +5,19 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system lint bench docs retention schema clean
+.PHONY: help setup demo test test-system test-editors lint bench docs retention schema clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 setup: $(STAMP)  ## a virtual environment in .venv with what the project needs
 
-$(STAMP): pyproject.toml tests/e2e/node/package-lock.json
+$(STAMP): pyproject.toml examples/node/package-lock.json
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "compactd needs Python 3.11 or newer; this is %d.%d. Name another: make PYTHON=python3.12 $(MAKECMDGOALS)" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@BIN=$(BIN) sh tests/e2e/node/setup.sh
+	@BIN=$(BIN) sh examples/node/setup.sh
 	@$(BIN)/python -m compileall -q server/compactd || true
 	@touch $@
 
@@ -27,9 +27,13 @@ demo: $(STAMP)  ## the main job on a real session: no key, no network
 test: $(STAMP)  ## all tests that need nothing but this machine's Python
 	@$(BIN)/python -m pytest -n 3 --dist worksteal
 
-test-system: $(STAMP)  ## tests that need system packages (jq, git); installs them where it may
+test-system: $(STAMP)  ## tests that need system packages (jq, git, zsh, fish, groff); installs them where it may
 	@sh tests/system-packages.sh
 	@$(BIN)/python -m pytest -m "system or git"
+
+test-editors: $(STAMP)  ## the extensions in real editors, without a screen; installs them where it may
+	@BIN=$(BIN) sh tests/editors/setup.sh
+	@$(BIN)/python -m pytest -m editor
 
 lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 	@$(BIN)/ruff check .

@@ -1,6 +1,6 @@
 """Measures, prints one table, and writes the figures as JSON where asked.
 
-python -m benchmarks [--json FILE] [start wire append open compact stream]
+python -m benchmarks [--json FILE] [start wire append open compact stream search look]
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from time import perf_counter
 
 import msgspec
 
-from benchmarks import compacting, opening, sessions, streaming, transport
+from benchmarks import compacting, looking, opening, searching, sessions, streaming, transport
 from benchmarks.figures import Row, as_json, machine, show
 from benchmarks.peers import environment
 
-PARTS = ("start", "wire", "append", "open", "compact", "stream")
+PARTS = ("start", "wire", "append", "open", "compact", "stream", "search", "look")
 
 STORED_TOKENS = 1_100_000
 
@@ -54,6 +54,11 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         notes += told
     if "stream" in parts:
         rows += streaming.streams(env, prompts)
+    if "search" in parts:
+        # Among no other sessions than its own.
+        rows += searching.searches(environment(folder, folder / "searched"))
+    if "look" in parts:
+        rows += looking.looks(env, folder)
     return rows, notes
 
 

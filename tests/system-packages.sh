@@ -2,7 +2,7 @@
 # Installs what `make test-system` needs, where it is missing and we may.
 set -eu
 missing=""
-for package in jq git; do
+for package in jq git zsh fish groff tmux; do
     command -v "$package" >/dev/null 2>&1 || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0

@@ -1,9 +1,11 @@
-"""Pages of the site that stand elsewhere in the repository, and the links to them."""
+"""Pages of the site that stand elsewhere in the repository or are generated, and the links to them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import man_page
+import reference_pages
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -13,14 +15,15 @@ PAGES = ("protocol.md",)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds them beside those of docs/."""
+    """Adds them to those of docs/."""
     for name in PAGES:
         files.append(File.generated(config, name, content=(ROOT / name).read_text("utf-8")))
+    files.append(File.generated(config, "commands.md", content=man_page.page()))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links that lead to them in the repository lead to them on the site."""
+    """Links lead to them on the site, too; tables stand where their marks are."""
     for name in PAGES:
-        markdown = markdown.replace(f"](../{name})", f"]({name})")
-    return markdown
+        markdown = markdown.replace(f"](../{name}", f"]({name}").replace(f"](../../{name}", f"](../{name}")
+    return reference_pages.filled(markdown)

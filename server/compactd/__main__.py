@@ -1,10 +1,15 @@
-"""The `compactd` command: `serve` here, without loading anything else; all others in `compactd.cli`."""
+"""The `compactd` command: `serve`, and what agents run at their events, without loading anything else.
+
+All others are in `compactd.cli`.
+"""
 
 from __future__ import annotations
 
 import sys
 
 SERVE = ("serve", "--stdio")
+BY_AGENTS = ("hook", "statusline")
+"""Run by an agent that waits for them."""
 
 
 def main() -> int:
@@ -12,9 +17,21 @@ def main() -> int:
     arguments = sys.argv[1:]
     if arguments[:1] and arguments[0] in SERVE and "--help" not in arguments and "-h" not in arguments:
         return _serve(arguments[1:])
+    if arguments[:1] and arguments[0] in BY_AGENTS and not {"--help", "-h"} & set(arguments):
+        return _by_agent(arguments[0], arguments[1:])
     from compactd.cli import run
 
     return run(arguments)
+
+
+def _by_agent(command: str, options: list[str]) -> int:
+    """Always 0: an agent shows any other code to its user, and some stop for it."""
+    try:
+        from compactd.bridges import starting
+
+        return starting.hook(options) if command == "hook" else starting.statusline(options)
+    except (Exception, KeyboardInterrupt):
+        return 0
 
 
 def _serve(options: list[str]) -> int:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from time import monotonic
 
 import msgspec
 
 from compactd.core.asked import CompactRequest
 from compactd.core.compaction import Shortened
 from compactd.core.entries import Compacted, CompactionBegun, CompactionEnded, Pruned
+from compactd.core.fold import Fold
 from compactd.core.plan import NotCompacted, Plan, expected
 from compactd.core.prune import Pruning
 from compactd.core.prune import prune as choose
 from compactd.core.units import FactCache
 from compactd.dry_run import tried
-from compactd.errors import Cancelled, CompactdError
+from compactd.errors import Cancelled, CompactdError, StorageFailed
 from compactd.flowing import Outcome, asked, budget_of, planner, priced, work_of
 from compactd.hook import Skip, heard
 from compactd.messages import (
@@ -27,6 +27,7 @@ from compactd.messages import (
     PruneEnd,
 )
 from compactd.rereading import files_to_reread
+from compactd.resting import rest_soon
 from compactd.running import Progress, Running
 from compactd.session import Session
 from compactd.summarising import Summariser, summariser_of
@@ -60,7 +61,7 @@ async def compact(
 async def _run(session: Session, running: Running, request: CompactRequest) -> CompactionResult:
     try:
         # What comes after this is in no plan, and follows the summary.
-        leaf = session.fold.leaf
+        state, leaf = session.fold, session.fold.leaf
         made = await session.world.in_worker(planner(session, request))
         if isinstance(made, NotCompacted):
             return expected(made, request.trigger)
@@ -72,16 +73,25 @@ async def _run(session: Session, running: Running, request: CompactRequest) -> C
                 messages=made.messages_before,
             )
             return expected(told, request.trigger)
-        return await _carried_out(session, running, wanted, made, leaf)
+        try:
+            return await _carried_out(session, running, wanted, made, state, leaf)
+        finally:
+            rest_soon(session)
     finally:
         session.running = None
         running.end()
 
 
 async def _carried_out(
-    session: Session, running: Running, request: CompactRequest, made: Plan, leaf: str | None
+    session: Session,
+    running: Running,
+    request: CompactRequest,
+    made: Plan,
+    state: Fold,
+    leaf: str | None,
 ) -> CompactionResult:
-    world, began = session.world, monotonic()
+    # The loop's own clock, monotonic too: a simulation has another.
+    world, began = session.world, asyncio.get_running_loop().time()
     number = session.write(
         CompactionBegun(at=world.now(), compaction_id=running.compaction_id, trigger=request.trigger)
     )
@@ -96,6 +106,7 @@ async def _carried_out(
         )
     )
     try:
+        _still_stored(session, state)
         if session.facts is None:
             session.facts = FactCache(session.working_dir)
         summariser = summariser_of(session, request)
@@ -105,12 +116,14 @@ async def _carried_out(
         outcome = await asked(session, running, work, made, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=priced(session, outcome.result, summariser))
-        advice = () if isinstance(outcome, NotCompacted) else await files_to_reread(session)
+        _still_stored(session, state)
         result = await _committed(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
         session.facts = None  # a worker may still be reading into it
         _tell_failure(session, running, error)
         raise
+    # When it is on the disk already: a file system that hangs holds up an advice, and nothing else.
+    advice = await files_to_reread(session) if result.compacted else ()
     if advice:
         result = msgspec.structs.replace(result, files_to_reread=advice)
     session.emit(
@@ -127,6 +140,15 @@ async def _carried_out(
             f"({result.tokens_before:,} → {result.tokens_after:,} tokens)"
         )
     return result
+
+
+def _still_stored(session: Session, planned: Fold) -> None:
+    """Raises `StorageFailed` where messages that the plan is about were taken back: the disk refused them."""
+    if session.fold is not planned:
+        raise StorageFailed(
+            "Given up, and nothing was changed: messages that came just before could not be stored. "
+            "Send them again first."
+        )
 
 
 async def _committed(
@@ -154,7 +176,7 @@ async def _committed(
         outcome.result,
         compaction_id=running.compaction_id,
         created_at=now,
-        duration_ms=round(1000 * (monotonic() - began)),
+        duration_ms=round(1000 * (asyncio.get_running_loop().time() - began)),
     )
     if isinstance(outcome, Shortened):
         number = session.write(
@@ -229,12 +251,13 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
     Raises `SessionBusy`, `SessionLocked`, `StorageFailed`.
     """
     session.free()
-    items, settings = session.fold.view().items, session.resolved.settings
+    planned, items, settings = session.fold, session.fold.view().items, session.resolved.settings
     counter, pinned = session.counter, session.fold.pinned_by_id()
     pruning = await session.world.in_worker(lambda: choose(items, settings, counter, pinned))
     if not pruning.stubs or dry_run:
         return pruning
     session.free()
+    _still_stored(session, planned)
     state = session.fold
     number = session.write(
         Pruned(

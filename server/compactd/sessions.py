@@ -193,10 +193,13 @@ class Sessions:
             memory = MemoryJournal()
             memory.append([record])
             return Session(self.world, session_id, memory, (first,), persistent=False)
-        create, durability = self.store.create, want.durability
-        journal = await self.world.in_worker(lambda: create(session_id, record, durability))
-        session = Session(self.world, session_id, journal, (first,))
-        await session.durable(journal.last)
+        journal = await self.world.in_worker(lambda: self.store.create(session_id, record, want.durability))
+        try:
+            session = Session(self.world, session_id, journal, (first,))
+            await session.durable(journal.last)
+        except BaseException:
+            await journal.close()  # else this process would keep its lock
+            raise
         return session
 
     async def adopt(self, session_id: str, entries: Sequence[Entry]) -> Session:
@@ -321,12 +324,11 @@ class Sessions:
         session = self.open.get(session_id)
         if session is not None:
             session.free()
-            is_stored = session.persistent and session.journal is not None
-            if session.persistent and session.journal is None:
+            if session.persistent:
                 session.writable()
             await self._let_go(session)
             session.emit(SessionClosed(reason="deleted"))
-            if not is_stored:
+            if not session.persistent:
                 return
         await self.store.delete(session_id)
         if session is not None and session.snapshots is not None:

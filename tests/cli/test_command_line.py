@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -10,12 +11,13 @@ import sys
 import pytest
 import session_files
 from command_line import COMPACTD, environment, recorded, run, run_each
+from terminals import in_terminal
 
 LOADED_EARLY = """
 import sys
 from compactd.cli import run
 run(["--version"])
-print([name for name in ("argparse", "msgspec", "rich", "compactd.client") if name in sys.modules])
+print([name for name in ("argparse", "click", "msgspec", "rich", "compactd.client") if name in sys.modules])
 """
 
 
@@ -161,3 +163,34 @@ def test_real_sessions_are_inspected_and_compacted(tmp_path, name, session, mess
     tokens = re.search(r"Tokens: [\d,]+ → ([\d,]+) ", compacted.out)
     assert tokens is not None
     assert int(tokens[1].replace(",", "")) <= 6_000
+
+
+def test_ctrl_c_in_a_terminal_leaves_it_with_its_cursor(tmp_path) -> None:
+    fifo = tmp_path / "slow.jsonl"
+    os.mkfifo(fifo)
+
+    # Once the spinner has hidden the cursor, and again where the first one came right before the main thread
+    # began to wait in the system, where Python cannot see it.
+    seen = in_terminal(tmp_path, "inspect", fifo, typed=[("\x1b[?25l", "\x03"), ("⠏", "\x03")])
+
+    assert seen.code == 130
+    assert seen.text.rfind("\x1b[?25h") > seen.text.rfind("\x1b[?25l") >= 0
+    assert "Traceback" not in seen.text
+
+
+@pytest.mark.parametrize(("columns", "env"), [(20, {}), (300, {"TERM": "dumb"})])
+def test_every_terminal_shows_the_same_words(tmp_path, columns, env) -> None:
+    file = session_files.openai(tmp_path / "s.json", 2)
+
+    piped = run(tmp_path, "doctor", file)
+    seen = in_terminal(tmp_path, "doctor", file, env=env, columns=columns)
+
+    assert seen.code == piped.code
+    assert "".join(" ".join(seen.lines).split()) == "".join(piped.out.split())
+
+
+def test_what_the_parser_refuses_is_one_json_object_where_json_was_asked_for(tmp_path) -> None:
+    seen = run(tmp_path, "--json", "inspect", "--wat", "s.jsonl")
+
+    assert (seen.code, seen.err) == (2, "")
+    assert seen.json["error"]["message"].startswith("compactd inspect: no such option '--wat'")

@@ -55,7 +55,7 @@ def test_a_format_that_is_not_written_is_a_mistake_of_usage(home) -> None:
     seen = run(home, "convert", source, home / "out", "--to", "word")
 
     assert (seen.code, seen.out) == (2, "")
-    assert "invalid choice: 'word'" in seen.err
+    assert "'word' is not one of 'compactd', " in seen.err
 
 
 def test_the_file_that_is_read_is_never_written_over(home) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from command_line import TERMINAL, environment, run, run_each
+from terminals import in_terminal
 
 from compactd.client import Client
 
@@ -68,3 +69,76 @@ def test_a_model_is_told_with_its_window_and_where_that_comes_from(home) -> None
     assert fact.lines[1].startswith("window      200,000   fact (")
     assert guess.lines[1] == "window     128,000?   a guess: no source knows this model"
     assert (data.json["context_window"], data.json["confidence"]) == (128_000, "guess")
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory):
+    """A home with three sessions of different sizes, titles and models; `b` was used last."""
+    home = tmp_path_factory.mktemp("home")
+    with Client(env=environment(home)) as client:
+        for session_id, title, model, count in (
+            ("c", "Parser", "claude-opus-4-5", 1),
+            ("a", "Zebra parser", "gpt-5", 5),
+            ("b", "Ledger", "claude-sonnet-4-5", 3),
+        ):
+            client.call("session/start", {"session_id": session_id, "title": title, "model": model})
+            messages = [{"role": "user", "content": f"{n}"} for n in range(count)]
+            client.call("session/append", {"session_id": session_id, "messages": messages})
+    return home
+
+
+def ids(seen) -> list[str]:
+    return [one["session_id"] for one in seen.json["sessions"]]
+
+
+def test_sessions_are_sorted_by_what_is_asked_for(three) -> None:
+    keys = ("updated", "messages", "size", "title", "model", "id")
+
+    seen = run_each(three, *(("sessions", "--sort", key, "--json") for key in keys))
+    turned = run(three, "sessions", "--sort", "id", "--reverse", "--json")
+
+    assert dict(zip(keys, map(ids, seen), strict=True)) == {
+        "updated": ["b", "a", "c"],
+        "messages": ["a", "b", "c"],
+        "size": ["a", "b", "c"],
+        "title": ["b", "c", "a"],
+        "model": ["c", "b", "a"],
+        "id": ["a", "b", "c"],
+    }
+    assert ids(turned) == ["c", "b", "a"]
+
+
+def test_sessions_are_filtered_by_their_words_and_by_their_model(three) -> None:
+    words, model, both, none = run_each(
+        three,
+        ("sessions", "--filter", "PARSER", "--json"),
+        ("sessions", "--model", "claude", "--json"),
+        ("sessions", "--filter", "parser", "--model", "claude", "--json"),
+        ("sessions", "--filter", "nowhere"),
+    )
+
+    assert (ids(words), ids(model), ids(both)) == (["a", "c"], ["b", "c"], ["c"])
+    assert (none.code, none.out) == (0, "none of 3 sessions fits\n")
+
+
+@pytest.mark.parametrize(
+    ("answer", "options", "code", "is_there"),
+    [("n\n", (), 3, True), ("\n", (), 3, True), ("\x03", (), 130, True), ("y\n", (), 0, False)],
+    ids=["no", "nothing", "ctrl-c", "yes"],
+)
+def test_in_a_terminal_a_session_is_deleted_after_a_yes_alone(home, answer, options, code, is_there) -> None:
+    stored(home, "ledger")
+
+    seen = in_terminal(home, "sessions", "delete", "ledger", *options, typed=[("[y/N] ", answer)])
+
+    assert seen.code == code
+    assert "delete ledger (1 message) for good? [y/N] " in seen.text
+    assert bool(run(home, "sessions", "--json").json["sessions"]) is is_there
+
+
+def test_with_yes_a_session_is_deleted_in_a_terminal_without_a_question(home) -> None:
+    stored(home, "ledger")
+
+    seen = in_terminal(home, "sessions", "delete", "ledger", "--yes")
+
+    assert (seen.code, seen.lines) == (0, ["deleted ledger (1 message)"])

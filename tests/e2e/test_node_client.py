@@ -8,19 +8,48 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from e2e.client import SERVE, environment
 
-NODE = Path(__file__).parent / "node"
+NODE = Path(__file__).parents[2] / "examples" / "node"
+PROBES = Path(__file__).with_name("vscode_client.cjs")
 BIN = Path(sys.executable).parent
 
 
-def test_the_client_of_vs_code_runs_a_session_without_a_line_of_ours(home: Path) -> None:
-    path = f"{BIN}{os.pathsep}{os.environ['PATH']}"
-    subprocess.run(["sh", str(NODE / "setup.sh")], env={**os.environ, "PATH": path}, check=True, timeout=100)
+@pytest.fixture(scope="module")
+def node_env() -> dict[str, str]:
+    """Node on the path, and its one package where scripts find it."""
+    env = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "NODE_PATH": str(NODE / "node_modules")}
+    subprocess.run(["sh", str(NODE / "setup.sh")], env={**os.environ, **env}, check=True, timeout=100)
+    return env
 
+
+def test_the_example_in_node_does_what_it_says(home: Path, node_env: dict[str, str]) -> None:
     done = subprocess.run(
         ["node", str(NODE / "session.cjs"), *SERVE],
-        env=environment(home, {"PATH": path}),
+        env=environment(home, {"PATH": node_env["PATH"]}),
+        capture_output=True,
+        timeout=60,
+        text=True,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    over, event, compacted, to_send, refused, ended = done.stdout.splitlines()
+    assert over == "the next request: over"
+    assert event.startswith("event: 40 messages became ")
+    assert compacted == "compacted: true"
+    assert to_send == "to send: the first by the user, below 10,000 tokens: true"
+    assert refused.startswith("refused: 1001 No session has this id")
+    assert ended == "ended with 0"
+
+
+def test_the_client_of_vs_code_runs_a_session_without_a_line_of_ours(
+    home: Path, node_env: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        ["node", str(PROBES), *SERVE],
+        env=environment(home, node_env),
         capture_output=True,
         timeout=60,
     )

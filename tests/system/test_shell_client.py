@@ -1,4 +1,4 @@
-"""Twenty lines of shell and jq are a client."""
+"""Twenty lines of shell and jq are a client: examples/session.sh."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from e2e.client import environment
 
 pytestmark = pytest.mark.system
 
-SCRIPT = Path(__file__).parent / "session.sh"
+SCRIPT = Path(__file__).parents[2] / "examples" / "session.sh"
 
 
 def test_a_shell_script_runs_a_session(tmp_path: Path) -> None:
@@ -21,5 +21,11 @@ def test_a_shell_script_runs_a_session(tmp_path: Path) -> None:
     done = subprocess.run(["sh", str(SCRIPT)], env=env, capture_output=True, timeout=60, text=True)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == ["over", "true", "user", "true", "refused", "ended well"]
+    assert done.stdout.splitlines() == [
+        "the next request: over",
+        "compacted: true",
+        "to send: 7 messages, the first by the user, below 10,000 tokens: true",
+        "refused: the undone conversation would not fit",
+        "ended well",
+    ]
     assert "cannot fit" in done.stderr, "an undo that would not fit is refused"

@@ -51,6 +51,10 @@ class Anatomy(Struct, frozen=True, kw_only=True):
     parts: Mapping[str, int]
     """Each of `PARTS` to its tokens."""
     largest: tuple[Entry, ...]
+    count: int
+    """Of all entries that take any tokens."""
+    by_message: Mapping[int, int]
+    """Of each message's number, its tokens: what was counted once is not counted again."""
 
     @property
     def tokens(self) -> int:
@@ -84,9 +88,11 @@ def dissect(
     calls: dict[str, ToolCall] = {}
     reads: dict[str, list[int]] = {}
     found: list[tuple[int, int, Block, Message, Place, ToolCall | None]] = []
+    by_message = dict.fromkeys((place.number for place in places), 0)
     for message, place in zip(messages, places, strict=True):
         for block in message.content:
             tokens = block_tokens(block, counter)
+            by_message[place.number] += tokens
             call: ToolCall | None = None
             if isinstance(block, ToolCall):
                 calls[block.call_id] = call = block
@@ -104,7 +110,29 @@ def dissect(
             for tokens, _, block, message, place, call in found[:most]
             if tokens
         ),
+        count=sum(one[0] < 0 for one in found),
+        by_message=by_message,
     )
+
+
+def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | None) -> tuple[str, str]:
+    """(kind, what) of a whole message, as a person looks for it: of its first block that tells something.
+
+    `calls`: those before it, by id.
+    """
+    kind, what = "", ""
+    for block in message.content:
+        call = block if isinstance(block, ToolCall) else None
+        if isinstance(block, ToolResult):
+            call = calls.get(block.call_id)
+            what = what or ("" if call else block.name or "a call that is not in this context")
+        if call is not None:
+            named = f"{call.name} {target_of(call, working_dir)}"
+            what = f"{what} · {named}" if what else named
+        elif not what:
+            what = _beginning(block)
+        kind = kind or _kind_of(block, message)
+    return kind or message.role, _clipped(one_line(what))
 
 
 def _part_of(block: Block, message: Message) -> str:
@@ -128,7 +156,7 @@ def _entry(
 ) -> Entry:
     what, notes, failed = "", list[str](), False
     if call is not None:
-        what = f"{call.name} {_target(call, working_dir)}"
+        what = f"{call.name} {target_of(call, working_dir)}"
     if isinstance(block, ToolResult):
         what = what or block.name or "a call that is not in this context"
         failed = block.is_error
@@ -182,7 +210,7 @@ def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[
         yield f"read {plural(len(turns), 'time')}, last in turn {turns[-1]:,}"
 
 
-def _target(call: ToolCall, working_dir: str | None) -> str:
+def target_of(call: ToolCall, working_dir: str | None) -> str:
     """What a call was about: the file it names, its command, what it looked for."""
     arguments = arguments_of(call)
     if not is_search(call.name):

@@ -2,48 +2,65 @@
 
 from __future__ import annotations
 
-import argparse
+import os
 import sys
 
+from msgspec import Struct
+
+from compactd.cli.chatting.start import ECHO, run_app, why_not
+from compactd.cli.command import Command, Flag, Option
+from compactd.cli.completing import models, session_ids
 from compactd.cli.ending import DONE, FAILED, Stop
 from compactd.cli.page import Page, cleaned, plural
 from compactd.client import Client, Event, RpcError
 from compactd.rpc.wire import PromptResult, StartResult
 
 ABOUT = """\
-A conversation with a model, one line a prompt; the end of the input ends it. The
-daemon keeps it and compacts it where it grows too long. Keys come from the
-environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY ...) or keys.toml.
+A conversation with a model. The daemon keeps it and compacts it where it grows too
+long; what fills the context stands beside it. Keys come from the environment
+(ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY ...) or keys.toml.
 
-  compactd chat --model anthropic/claude-sonnet-4-5
-  compactd chat --model ollama/llama3.1
-  compactd chat --session ID          goes on with a stored one
-
-  /compact [what to look at]   compacts now
-  /undo                        takes the last compaction back
-  /state                       how full the context is
+In a pipe, a small or dumb terminal, with --json or --plain, and where textual is not
+installed (pip install 'compactd[tui]'), it goes line by line, one line a prompt; the
+end of the input ends it. It knows /compact, /undo and /state there.
 """
 
 PATIENCE_S = 3600.0
 """How long nothing may come of a prompt: a local model reads a long conversation for minutes."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """Says what it takes."""
-    parser.description = ABOUT
-    parser.add_argument("--model", metavar="PROVIDER/ID", help="the model; a stored session knows its own")
-    parser.add_argument("--base-url", metavar="URL", help="where the model is, if not at its provider's")
-    parser.add_argument("--session", metavar="ID", help="a stored session to go on with")
-    parser.add_argument("--system", metavar="TEXT", help="the system prompt")
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    model: str | None
+    base_url: str | None
+    session: str | None
+    system: str | None
+    echo: bool
+    plain: bool
+    theme: str | None
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
-    """Reads prompts until the input ends; with `--json`, one object a line for each event."""
-    if options.model is None and options.session is None:
-        raise Stop("name a model.", hint="compactd chat --model anthropic/claude-sonnet-4-5")
-    with Client() as client:
+def run(options: Options, page: Page) -> int:
+    """As an app where that can be shown; else line by line, with `--json` an object for each event."""
+    if options.model is None and options.session is None and not options.echo:
+        raise Stop(
+            "name a model.",
+            hint="compactd chat --model anthropic/claude-sonnet-4-5, or --echo to look around without one",
+        )
+    reason = "" if options.plain or page.is_json else why_not(os.environ)
+    if reason is None:
+        return run_app(_start(options), is_echo=options.echo, theme=options.theme)
+    if reason:
+        page.line(reason)
+    return _by_line(options, page)
+
+
+def _by_line(options: Options, page: Page) -> int:
+    """Reads prompts until the input ends."""
+    with Client(env={**os.environ, **ECHO} if options.echo else None) as client:
         started = client.ask("session/start", _start(options), StartResult)
-        talk = _Talk(client, started.session_id, page)
+        talk = _Talk(client, started.session_id, page, is_echo=options.echo)
         if not page.is_json:
             window = f"{started.context_window:,} tokens" if started.context_window else "unknown"
             page.line(f"session {started.session_id}, {started.model}, window {window}")
@@ -54,7 +71,7 @@ def run(options: argparse.Namespace, page: Page) -> int:
         return code
 
 
-def _start(options: argparse.Namespace) -> dict[str, object]:
+def _start(options: Options) -> dict[str, object]:
     params: dict[str, object] = {}
     if options.session is not None:
         params["session_id"] = options.session
@@ -77,7 +94,8 @@ def _line(page: Page) -> str | None:
 class _Talk:
     """One session, and what is shown of it."""
 
-    def __init__(self, client: Client, session_id: str, page: Page) -> None:
+    def __init__(self, client: Client, session_id: str, page: Page, *, is_echo: bool) -> None:
+        self._is_echo = is_echo
         self._client = client
         self._id = session_id
         self._page = page
@@ -141,7 +159,18 @@ class _Talk:
             self._page.line(f"  Tokens: {before:,} → {after:,} (saved {saved:,})")
         return True
 
+    def _echoed(self, text: str) -> bool:
+        asked = {"role": "user", "content": text}
+        self._client.call("session/append", {"session_id": self._id, "messages": [asked]})
+        self._client.call("turn/begin", {"session_id": self._id}, timeout_s=PATIENCE_S)
+        said = {"role": "assistant", "content": text}
+        self._client.call("turn/end", {"session_id": self._id, "messages": [said]})
+        self._say({"echo": text}, text)
+        return True
+
     def _prompted(self, text: str) -> bool:
+        if self._is_echo:
+            return self._echoed(text)
         prompted = self._client.ask(
             "agent/prompt", {"session_id": self._id, "text": text}, PromptResult, timeout_s=PATIENCE_S
         )
@@ -178,3 +207,28 @@ class _Talk:
                 sys.stderr.write(f"{cleaned(str(fields['message']))} ({fields['code']})\n")
             case _:
                 pass
+
+
+COMMAND = Command(
+    "chat",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Option(
+            "--model", "the model; a stored session knows its own", metavar="PROVIDER/ID", completed=models
+        ),
+        Option("--base-url", "where the model is, if not at its provider's", metavar="URL"),
+        Option("--session", "a stored session to go on with", metavar="ID", completed=session_ids),
+        Option("--system", "the system prompt"),
+        Flag("--echo", "no model: each prompt is its own answer, and nothing is sent anywhere"),
+        Flag("--plain", "line by line"),
+        Option("--theme", "dark or light; else as the terminal says", choices=("dark", "light")),
+    ),
+    examples=(
+        ("compactd chat --model anthropic/claude-sonnet-4-5", "a new conversation"),
+        ("compactd chat --model ollama/llama3.1", "with a model on this machine"),
+        ("compactd chat --session ID", "goes on with a stored one"),
+        ("compactd chat --echo", "a look around, without a key"),
+    ),
+)

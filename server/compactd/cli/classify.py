@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+from msgspec import Struct
+
 from compactd.cli import sizes
+from compactd.cli.command import Argument, Command, Option
+from compactd.cli.completing import providers
 from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.page import Look, Page, note
 from compactd.client import Client
@@ -51,23 +54,19 @@ FIXES = {
 }
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """The body, and what is known beside it."""
-    parser.description = ABOUT
-    parser.add_argument("file", metavar="FILE", nargs="?", help="the error's body; - or none: standard input")
-    parser.add_argument("--status", type=http_status, metavar="N", help="the HTTP status")
-    parser.add_argument("--code", help="the error's code, where it came beside the body")
-    parser.add_argument("--provider", help="who answered")
-    parser.add_argument(
-        "--profile", choices=sorted(PROFILES), help="whose rule for an error without a body holds"
-    )
-    parser.add_argument("--window", type=sizes.tokens, metavar="N", help="the model's window in tokens")
-    parser.add_argument(
-        "--used", type=sizes.tokens, metavar="N", help="tokens of the request, as last reported"
-    )
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str | None
+    status: int | None
+    code: str | None
+    provider: str | None
+    profile: str | None
+    window: int | None
+    used: int | None
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Reads, asks the daemon, shows."""
     is_known = options.status is not None or options.code is not None
     if options.file is None and sys.stdin.isatty():
@@ -109,9 +108,9 @@ def run(options: argparse.Namespace, page: Page) -> int:
 
 
 def http_status(text: str) -> int:
-    """A status of HTTP; for argparse."""
+    """A status of HTTP; raises `ValueError`."""
     if not text.isdecimal() or not 100 <= int(text) <= 599:
-        raise argparse.ArgumentTypeError(f"{text!r} is no HTTP status: 100 to 599 are")
+        raise ValueError(f"{text!r} is no HTTP status: 100 to 599 are")
     return int(text)
 
 
@@ -174,3 +173,24 @@ def _read(name: str) -> bytes:
             hint=f"Cut it to the error itself: head -c {ENDS_CHARS} FILE | compactd classify",
         )
     return body
+
+
+COMMAND = Command(
+    "classify",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the error's body; - or none: standard input", required=False, is_file=True),
+        Option("--status", "the HTTP status", metavar="N", read=http_status),
+        Option("--code", "the error's code, where it came beside the body"),
+        Option("--provider", "who answered", completed=providers),
+        Option("--profile", "whose rule for an error without a body holds", choices=sorted(PROFILES)),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        Option("--used", "tokens of the request, as last reported", read=sizes.tokens, metavar="N"),
+    ),
+    examples=(
+        ("compactd classify error.json --status 400", "what it was, and what to do"),
+        ("curl ... | compactd classify --provider openai", "as it comes from a provider"),
+    ),
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from compactd.cli import sizes
-from compactd.cli.ending import DONE, NOTHING_TO_DO, Stop, blame
+from compactd.cli.command import Argument, Command, Flag, Option
+from compactd.cli.completing import models
+from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop, blame
 from compactd.cli.known import NAME_IT, Known, beside_messages, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, about, checked, facts_of, feed, load
 from compactd.cli.output import writable, write_context
@@ -30,40 +31,36 @@ No model is asked and nothing is sent anywhere, unless your settings name a mode
 {KNOWN}
 """
 
+STRATEGIES = ("auto", "summarize", "extract", "truncate")
+
 LOST_SHOWN = 5
 """Facts on the line of what was lost."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """The file, how much to keep, what to write."""
-    parser.description = ABOUT
-    parser.add_argument("file", metavar="FILE", help="the session file")
-    budget = parser.add_mutually_exclusive_group()
-    budget.add_argument(
-        "--target", type=sizes.tokens, metavar="N", help="tokens of the whole compacted request, as 16k"
-    )
-    budget.add_argument(
-        "--keep-recent", type=sizes.tokens, metavar="N", help="tokens of the newest messages that stay (20k)"
-    )
-    budget.add_argument(
-        "--keep-messages", type=sizes.messages, metavar="N", help="how many of the newest messages stay"
-    )
-    parser.add_argument(
-        "--strategy", choices=("auto", "summarize", "extract", "truncate"), help="how to summarise (auto)"
-    )
-    parser.add_argument("--instructions", metavar="TEXT", help="what a summary should look at most")
-    parser.add_argument(
-        "--model", metavar="ID", help="the conversation's model, if the file does not name it"
-    )
-    parser.add_argument("--window", type=sizes.tokens, metavar="N", help="the model's window in tokens")
-    parser.add_argument("--output", metavar="FILE", help="write the compacted session there")
-    parser.add_argument(
-        "--lost", "--show-lost", action="store_true", help="show all facts that were used again and are lost"
-    )
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    target: int | None
+    keep_recent: int | None
+    keep_messages: int | None
+    strategy: str | None
+    instructions: str | None
+    model: str | None
+    window: int | None
+    output: str | None
+    lost: bool
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Reads, compacts, shows, writes."""
+    budgets = (options.target, options.keep_recent, options.keep_messages)
+    if sum(budget is not None for budget in budgets) > 1:
+        raise Stop(
+            "--target, --keep-recent and --keep-messages exclude each other.",
+            hint="`compactd compact --help` tells more.",
+            exit_code=USAGE,
+        )
     source = checked(options.file)
     target = writable(options.output, source) if options.output else None
     with Waiting(f"reading {one_line(source.name)}") as waiting:
@@ -112,7 +109,7 @@ class _Done(Struct, frozen=True, kw_only=True):
     wrote: str = ""
 
 
-def _compacted(client: Client, session_id: str, options: argparse.Namespace) -> CompactionResult:
+def _compacted(client: Client, session_id: str, options: Options) -> CompactionResult:
     params = {
         "session_id": session_id,
         "target_tokens": options.target,
@@ -262,3 +259,42 @@ def _sections(summary: str) -> str:
     head, mark, rest = summary.partition("\n## ")
     counts = [line for line in head.split("\n") if line.startswith(COUNTS)]
     return "\n".join((*counts, f"## {rest}")) if mark else summary
+
+
+COMMAND = Command(
+    "compact",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the session file; - is standard input", is_file=True),
+        Option("--target", "tokens of the whole compacted request, as 16k", read=sizes.tokens, metavar="N"),
+        Option(
+            "--keep-recent", "tokens of the newest messages that stay (20k)", read=sizes.tokens, metavar="N"
+        ),
+        Option("--keep-messages", "how many of the newest messages stay", read=sizes.messages, metavar="N"),
+        Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
+        Option("--instructions", "what a summary should look at most"),
+        Option(
+            "--model",
+            "the conversation's model, if the file does not name it",
+            metavar="ID",
+            completed=models,
+        ),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        Option("--output", "write the compacted session there", metavar="FILE", is_file=True),
+        Flag("--lost", "show all facts that were used again and are lost", also=("--show-lost",)),
+    ),
+    examples=(
+        (
+            "compactd compact session.jsonl",
+            "to what the model's window asks for; shows what it would be, writes nothing",
+        ),
+        (
+            "compactd compact session.jsonl --target 16k --output small.jsonl",
+            "the whole request in 16,000 tokens, written as a session file",
+        ),
+        ("compactd compact session.jsonl --json | jq -r .summary", "the summary alone"),
+    ),
+    is_paged=True,
+)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
+from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.ending import DONE, FAILED, USAGE, Stop
 from compactd.cli.page import Page
 from compactd.client.told import own_command
@@ -21,32 +23,8 @@ and tells which sentence of the protocol does not hold. COMMAND reads requests o
 its stdin, answers on its stdout, and keeps what it stores below COMPACTD_HOME, which
 is a temporary folder here. Without COMMAND: this compactd.
 
-  compactd conformance -- my-daemon --stdio
-  compactd conformance --only one-answer --only seq-has-no-gap -- my-daemon
-
 exit codes: 0 all passed, 1 some failed, 2 the command cannot be started
 """
-
-
-def fill(parser: argparse.ArgumentParser) -> None:
-    """The command, which checks, and where the report goes."""
-    parser.description = ABOUT
-    parser.add_argument("command", nargs="*", metavar="COMMAND", help="behind --: what to start")
-    parser.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="this check; may be repeated"
-    )
-    parser.add_argument("--junit", metavar="FILE", help="write the report as JUnit XML, too")
-    parser.add_argument(
-        "--patience",
-        type=_seconds,
-        default=PATIENCE_S,
-        metavar="S",
-        help=f"wait so long for an answer ({PATIENCE_S:g})",
-    )
-    parser.add_argument("--list", action="store_true", help="the checks and what they try; starts nothing")
-    parser.add_argument(
-        "--into", metavar="FILE", help="with --list: into this document, in the place of the list it has"
-    )
 
 
 def _seconds(text: str) -> float:
@@ -55,11 +33,26 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds above 0")
+        raise ValueError(f"{text!r} is no number of seconds above 0")
     return seconds
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    command: tuple[str, ...]
+    only: tuple[str, ...]
+    junit: str | None
+    patience: float
+    list: bool
+    into: str | None
+
+
+def _checks(begin: str) -> list[tuple[str, str]]:
+    return [(check.name, check.says) for check in CHECKS if check.name.startswith(begin)]
+
+
+def run(options: Options, page: Page) -> int:
     """Runs the suite, or lists it."""
     names = {check.name for check in CHECKS}
     if unknown := [name for name in options.only if name not in names]:
@@ -92,7 +85,7 @@ def run(options: argparse.Namespace, page: Page) -> int:
     return FAILED if report.count(verdicts, "failed") else DONE
 
 
-def _list(options: argparse.Namespace, page: Page, checks: Sequence[Check]) -> int:
+def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
     if options.into is not None:
         path = Path(options.into)
         try:
@@ -118,3 +111,35 @@ def _write(path: Path, data: bytes) -> None:
         path.write_bytes(data)
     except OSError as error:
         raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
+
+
+COMMAND = Command(
+    "conformance",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("command", "behind --: what to start", required=False, is_many=True, is_file=True),
+        Option("--only", "this check; may be repeated", metavar="NAME", is_many=True, completed=_checks),
+        Option("--junit", "write the report as JUnit XML, too", metavar="FILE", is_file=True),
+        Option(
+            "--patience",
+            f"wait so long for an answer ({PATIENCE_S:g})",
+            metavar="S",
+            read=_seconds,
+            default=PATIENCE_S,
+        ),
+        Flag("--list", "the checks and what they try; starts nothing"),
+        Option(
+            "--into",
+            "with --list: into this document, in the place of the list it has",
+            metavar="FILE",
+            is_file=True,
+        ),
+    ),
+    examples=(
+        ("compactd conformance -- my-daemon --stdio", "all checks on a program of yours"),
+        ("compactd conformance --only one-answer --only seq-has-no-gap -- my-daemon", "two of them"),
+        ("compactd conformance --junit report.xml -- my-daemon", "for a build server"),
+    ),
+)

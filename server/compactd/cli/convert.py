@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 
+from msgspec import Struct
+
+from compactd.cli.command import Argument, Command, Option
 from compactd.cli.converting import FORMATS, converted
 from compactd.cli.ending import DONE
 from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
@@ -21,23 +23,16 @@ message. OUT `-` is standard output.
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """Two files and a format."""
-    parser.description = ABOUT
-    parser.add_argument("file", metavar="IN", help="a session file, - for standard input")
-    parser.add_argument("output", metavar="OUT", help="the file to write, - for standard output")
-    parser.add_argument("--to", required=True, choices=FORMATS, metavar="FORMAT", help=", ".join(FORMATS))
-    parser.add_argument(
-        "--from",
-        dest="source_format",
-        default="auto",
-        choices=("auto", *SUPPORTED),
-        metavar="FORMAT",
-        help="what IN is, where its content does not say it",
-    )
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    output: str
+    to: str
+    source_format: str
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Reads, writes, and tells what is lost."""
     path = checked(options.file)
     target = None if options.output == "-" else writable(options.output, path)
@@ -68,3 +63,28 @@ def run(options: argparse.Namespace, page: Page) -> int:
     for warning in made.warnings:
         page.line(f"  {warning}", "due")
     return DONE
+
+
+COMMAND = Command(
+    "convert",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "a session file, - for standard input", metavar="IN", is_file=True),
+        Argument("output", "the file to write, - for standard output", metavar="OUT", is_file=True),
+        Option("--to", ", ".join(FORMATS), metavar="FORMAT", required=True, choices=FORMATS),
+        Option(
+            "--from",
+            "what IN is, where its content does not say it",
+            field="source_format",
+            metavar="FORMAT",
+            default="auto",
+            choices=("auto", *SUPPORTED),
+        ),
+    ),
+    examples=(
+        ("compactd convert session.jsonl messages.json --to openai", "a list of messages for OpenAI's API"),
+        ("compactd convert chat.md - --to neutral | jq .role", "to standard output"),
+    ),
+)

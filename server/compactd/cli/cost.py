@@ -29,7 +29,7 @@ def cost_of(messages: Iterable[Message], pricing: Pricing) -> Cost | None:
         if message.usage is None:
             continue
         usage, _ = normalise(message.usage)
-        dollars += _request(usage, pricing)
+        dollars += price_of(usage, pricing)
         reports += 1
         whole += context_size(usage)
         cached += usage.cache_read_tokens
@@ -38,7 +38,8 @@ def cost_of(messages: Iterable[Message], pricing: Pricing) -> Cost | None:
     return Cost(dollars=dollars, reports=reports, cached_share=cached / whole)
 
 
-def _request(usage: Usage, pricing: Pricing) -> float:
+def price_of(usage: Usage, pricing: Pricing) -> float:
+    """US dollars of one request with this report."""
     size = context_size(usage)
     read, write, into, out = pricing.cache_read, pricing.cache_write, pricing.input, pricing.output
     for step in pricing.steps:

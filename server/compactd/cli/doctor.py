@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
-
+from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.converting import converted
-from compactd.cli.ending import DONE, FAILED, NOTHING_TO_DO, Stop
+from compactd.cli.ending import DONE, FAILED, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
 from compactd.cli.output import writable, write_beside
 from compactd.cli.page import Page, plural
@@ -30,15 +30,22 @@ _SHOWN = 100
 """Findings that are printed; `--json` has all."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """A file."""
-    parser.description = ABOUT
-    parser.add_argument("file", metavar="FILE", help="a session file, - for standard input")
-    parser.add_argument("--repair", dest="output", metavar="OUT", help="write a repaired copy here")
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str | None
+    output: str | None
+    hooks: bool
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Reads, tells, repairs."""
+    if options.hooks:
+        from compactd.cli.hook import report
+
+        return report(page)
+    if options.file is None:
+        raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
     path = checked(options.file)
     target = None if options.output is None else writable(options.output, path)
     data = bytes_at(path)
@@ -114,3 +121,21 @@ def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...
         page.line(f"  {finding.kind:20} {place:14} {finding.text}")
     if len(findings) > _SHOWN:
         page.line(f"  … {len(findings) - _SHOWN:,} more; --json has all")
+
+
+COMMAND = Command(
+    "doctor",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "a session file, - for standard input", is_file=True, required=False),
+        Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
+        Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
+    ),
+    examples=(
+        ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
+        ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
+    ),
+    is_paged=True,
+)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 
-from compactd.client import RpcError
+from compactd.cli.page import Page, cleaned, encodable
+from compactd.client import DaemonGone, RpcError
+from compactd.errors import CompactdError
 
 DONE = 0
 FAILED = 1
@@ -47,3 +50,30 @@ class Stop(Exception):
         self.code = code
         """The contract's, where the daemon said it."""
         self.data = dict(data or {})
+
+
+def acted(page: Page, act: Callable[[], int]) -> int:
+    """The exit code of `act`. What it raises that a person can do something about is told in two lines."""
+    try:
+        return act()
+    except Stop as stop:
+        return told(page, stop)
+    except RpcError as error:
+        return told(page, Stop(error.message, hint=blame(error), code=error.code, data=error.data))
+    except CompactdError as error:
+        return told(page, Stop(error.message, code=error.code, data=error.data))
+    except DaemonGone as error:
+        return told(page, Stop(f"{error}.", hint=last_words(error.stderr)))
+    except TimeoutError as error:
+        return told(page, Stop(f"{error}.", hint="The daemon was ended; nothing was written."))
+
+
+def told(page: Page, stop: Stop) -> int:
+    """Its exit code, once it was told."""
+    message = encodable(stop.message)
+    if page.is_json:
+        page.json({"error": {"code": stop.code, "message": message, "hint": stop.hint, "data": stop.data}})
+    else:
+        lines = [message, stop.hint] if stop.hint else [message]
+        sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
+    return stop.exit_code

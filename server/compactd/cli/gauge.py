@@ -19,6 +19,11 @@ MARK = "│"
 EDGES = 2
 PERCENT_COLUMNS = 7
 """Room at the right for `  100 %`."""
+CELLS = 100
+"""Of the bar where there is room: one for each percent of the window."""
+FEWEST_CELLS = 8
+WHOLE_BAR = CELLS + EDGES + PERCENT_COLUMNS
+"""Columns of a bar of so many cells."""
 
 NAMES = {"not_in_file": "not in the file"}
 
@@ -42,8 +47,9 @@ class Gauge(Struct, frozen=True, kw_only=True):
 
 
 def bar(gauge: Gauge, width: int) -> list[str]:
-    """The bar, the mark below it, and what its shades mean: two or three lines."""
-    inner = max(20, width - EDGES - PERCENT_COLUMNS)
+    """The bar, of `CELLS` or fewer where `width` is too small, the mark below it, and what its shades mean:
+    two or three lines."""
+    inner = max(FEWEST_CELLS, min(CELLS, width - EDGES - PERCENT_COLUMNS))
     whole = max(1, gauge.window or 0, gauge.used)
     cells: list[str] = []
     done = 0

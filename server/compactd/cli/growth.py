@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
@@ -58,37 +58,44 @@ def growth_of(
     counter: Counter,
     fixed_tokens: int,
     compacted_after: Sequence[int] = (),
+    counted: Mapping[int, int] = {},
 ) -> Growth:
     """The growth of a whole conversation. O(messages).
 
     `fixed_tokens`: system prompt and tools. `compacted_after`: the numbers of messages after which there was
-    a compaction that left no summary among `messages`.
+    a compaction that left no summary among `messages`. `counted`: the tokens of some, by number.
     """
-    reported: list[Size] = []
-    estimated: list[Size] = []
+    sizes = [_reported(message) for message in messages]
+    answers = sum(message.role == "assistant" for message in messages)
+    measured = 2 * sum(size is not None for size in sizes) > answers
+    found: list[Size] = []
     compactions: list[int] = []
     total = fixed_tokens
-    for message, place in zip(messages, places, strict=True):
+    for message, place, size in zip(messages, places, sizes, strict=True):
         if is_summary(message) or place.number - 1 in compacted_after:
             compactions.append(place.turn)
             total = fixed_tokens
-        total += message_tokens(message, counter)
-        if message.role != "assistant":
+        if measured:
+            # Where the provider's reports tell, nothing is counted.
+            if size is not None:
+                found.append(Size(place.turn, size, len(compactions)))
             continue
-        estimated.append(Size(place.turn, total, len(compactions)))
-        if message.usage is not None:
-            usage, _ = normalise(message.usage)
-            size = context_size(usage)
-            if size:
-                reported.append(Size(place.turn, size + visible_output(usage), len(compactions)))
+        known = counted.get(place.number)
+        total += message_tokens(message, counter) if known is None else known
+        if message.role == "assistant":
+            found.append(Size(place.turn, total, len(compactions)))
     if messages and len(messages) in compacted_after:
         compactions.append(places[-1].turn)
-    measured = 2 * len(reported) > len(estimated)
-    return Growth(
-        sizes=tuple(reported if measured else estimated),
-        compactions=tuple(compactions),
-        measured=measured,
-    )
+    return Growth(sizes=tuple(found), compactions=tuple(compactions), measured=measured)
+
+
+def _reported(message: Message) -> int | None:
+    """The context after an answer, as the provider reports it."""
+    if message.role != "assistant" or message.usage is None:
+        return None
+    usage, _ = normalise(message.usage)
+    size = context_size(usage)
+    return size + visible_output(usage) if size else None
 
 
 def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | None:

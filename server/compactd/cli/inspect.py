@@ -2,73 +2,155 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.cli import sizes
 from compactd.cli.anatomy import Anatomy, Place, dissect, places_of
+from compactd.cli.command import Argument, Command, Flag, Option
+from compactd.cli.completing import models
 from compactd.cli.cost import cost_of
-from compactd.cli.ending import DONE
+from compactd.cli.ending import DONE, USAGE, Stop
 from compactd.cli.gauge import Gauge
 from compactd.cli.growth import forecast, growth_of
-from compactd.cli.inspected import Inspected, facts_of, show
+from compactd.cli.inspected import LARGEST, TILES, Inspected, facts_of, show, show_preview
 from compactd.cli.known import Known, beside_messages, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, checked, feed, load
 from compactd.cli.models import pricing_of
-from compactd.cli.page import Page, note, one_line, plural
+from compactd.cli.output import writable, write_beside
+from compactd.cli.page import Page, encodable, note, one_line, plural
 from compactd.cli.waiting import Waiting
 from compactd.client import Client
 from compactd.core.usage import context_size, normalise
 from compactd.messages import CompactionResult, Message
 
+T = TypeVar("T")
+
 ABOUT = f"""\
 Shows where the tokens of a session file are: what fills the window, the largest
-entries, how it grew, when a compaction comes and what one would free now. Changes
-nothing, sends nothing anywhere.
+entries, how it grew, when a compaction comes and what one would free now; --svg
+and --html write it as a picture and as a page. Changes nothing, sends nothing
+anywhere.
 
 {KNOWN}
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """The file, its model, and how much to tell."""
-    parser.description = ABOUT
-    parser.add_argument("file", metavar="FILE", help="the session file")
-    parser.add_argument(
-        "--model", metavar="ID", help="the conversation's model, if the file does not name it"
-    )
-    parser.add_argument("--window", type=sizes.tokens, metavar="N", help="the model's window in tokens")
-    parser.add_argument("--what", action="store_true", help="what a compaction now would summarise and keep")
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    model: str | None
+    window: int | None
+    what: bool
+    svg: str | None
+    html: str | None
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Reads, asks the daemon, shows."""
     source = checked(options.file)
-    with Waiting(f"reading {one_line(source.name)}") as waiting, Client() as client:
-        conversation = load(source)
-        waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
-        fed = feed(client, conversation, model=options.model, window=options.window, live_only=True)
-        facts = known(client, fed.session_id, conversation)
-        params = {"session_id": fed.session_id, "dry_run": True}
-        preview = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
-        warnings = (*conversation.warnings, *fed.started.warnings)
-        inspected = examine(conversation, facts, preview, fed.entry_ids, warnings)
+    targets = _targets(options, source)
+    with Client() as client:
+        with Waiting(f"reading {one_line(source.name)}") as waiting:
+            conversation = load(source)
+            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
+            fed = feed(client, conversation, model=options.model, window=options.window, live_only=True)
+            params = {"session_id": fed.session_id, "dry_run": True}
+            tried = Asked(
+                lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+            )
+            facts = known(client, fed.session_id, conversation)
+            warnings = (*conversation.warnings, *fed.started.warnings)
+            inspected = examine(
+                conversation, facts, fed.entry_ids, warnings, most=TILES if targets else LARGEST
+            )
+        if page.is_drawn:
+            # A person reads while the compaction is tried, which takes the longest.
+            show(page, inspected)
+        with Waiting("trying a compaction"):
+            inspected = replace(inspected, preview=tried.answer())
+    wrote = _write(inspected, targets)
     if page.is_json:
-        page.json(facts_of(inspected))
+        page.json({**facts_of(inspected), "output": wrote} if wrote else facts_of(inspected))
     else:
-        show(page, inspected, what=options.what)
+        if not page.is_drawn:
+            show(page, inspected)
+        show_preview(page, inspected, what=options.what)
+        for kind, path in wrote.items():
+            page.line(f"wrote {path}: {_KINDS[kind]}")
         note(warnings)
     return DONE
+
+
+_KINDS = {"svg": "a picture", "html": "a page, for any browser"}
+
+
+def _targets(options: Options, source: Path) -> dict[str, Path]:
+    """Where to write which kind. Raises `Stop` where that is not possible."""
+    if options.svg is not None and options.svg == options.html:
+        raise Stop("--svg and --html name the same file.", exit_code=USAGE)
+    asked = {"svg": options.svg, "html": options.html}
+    return {kind: writable(path, source) for kind, path in asked.items() if path is not None}
+
+
+def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
+    """Writes the pictures that were asked for; each kind with its path. Raises `Stop`."""
+    if not targets:
+        return {}
+    from compactd.cli.drawing.page import page
+    from compactd.cli.drawing.svg import svg
+    from compactd.cli.picture import picture_of
+
+    picture = picture_of(inspected)
+    for kind, target in targets.items():
+        text = svg(picture) if kind == "svg" else page(picture)
+        try:
+            write_beside(target, text.encode())
+        except OSError as error:
+            raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
+    return {kind: encodable(str(target)) for kind, target in targets.items()}
+
+
+class Asked(Generic[T]):
+    """A question that is answered beside what one does meanwhile."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._answers: list[T] = []
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._answers.append(self._ask())
+        except BaseException as error:
+            self._errors.append(error)
+
+    def answer(self) -> T:
+        """Waits for it. Raises what asking raised."""
+        self._thread.join()
+        for error in self._errors:
+            raise error
+        return self._answers[0]
 
 
 def examine(
     conversation: Conversation,
     known: Known,
-    preview: CompactionResult,
     entry_ids: Sequence[str],
     warnings: Sequence[str],
+    *,
+    most: int = LARGEST,
 ) -> Inspected:
-    """All there is to tell. `preview`: what a compaction now would do; `entry_ids`: of the live messages.
+    """All there is to tell, but what a compaction now would do. `entry_ids`: of the live messages; `most`: of
+    the largest entries.
 
     O(messages).
     """
@@ -83,9 +165,15 @@ def examine(
         system_tokens=known.system_tokens,
         tools_tokens=known.tools_tokens,
         working_dir=conversation.working_dir,
+        most=most,
     )
     growth = growth_of(
-        messages, places, known.counter, known.fixed_tokens, compacted_after=conversation.compacted_after
+        messages,
+        places,
+        known.counter,
+        known.fixed_tokens,
+        compacted_after=conversation.compacted_after,
+        counted=anatomy.by_message,
     )
     usage = known.state.token_usage
     used = usage.current_context_tokens or 0
@@ -108,7 +196,8 @@ def examine(
         growth=growth,
         forecast=forecast(growth, used, usage.threshold_tokens),
         cost=cost_of(messages, pricing) if pricing else None,
-        preview=preview,
+        pricing=pricing,
+        all_places=tuple(places),
         places=dict(zip(entry_ids, live_places, strict=True)),
         warnings=tuple(warnings),
     )
@@ -132,3 +221,36 @@ def _reported(live: Sequence[Message], places: Sequence[Place], base: int) -> in
         if message.usage is not None and context_size(normalise(message.usage)[0]) == base:
             return place.number
     return None
+
+
+COMMAND = Command(
+    "inspect",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the session file; - is standard input", is_file=True),
+        Option(
+            "--model",
+            "the conversation's model, if the file does not name it",
+            metavar="ID",
+            completed=models,
+        ),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        Flag("--what", "what a compaction now would summarise and keep"),
+        Option("--svg", "write the picture there, as an SVG", metavar="FILE", is_file=True),
+        Option("--html", "write a page there whose plots can be hovered", metavar="FILE", is_file=True),
+    ),
+    examples=(
+        ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "one glance at a session of Claude Code"),
+        (
+            "compactd inspect session.jsonl --window 64k --what",
+            "as if the window were smaller, and what would be summarised",
+        ),
+        (
+            "compactd inspect session.jsonl --html context.html",
+            "the same to look at and to hover, in a browser",
+        ),
+        ("compactd inspect session.jsonl --json | jq .used.percent", "how full it is, for a script"),
+    ),
+)

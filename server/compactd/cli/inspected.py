@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
 
 import msgspec
 from msgspec import Struct
 
 from compactd.cli.anatomy import Anatomy, Entry, Place
 from compactd.cli.cost import Cost
-from compactd.cli.gauge import Gauge, bar, legend_of
+from compactd.cli.gauge import WHOLE_BAR, Gauge, bar, legend_of
 from compactd.cli.growth import LEAST, Forecast, Growth, sparkline
 from compactd.cli.known import NAME_IT, Known
 from compactd.cli.loading import Conversation, about
 from compactd.cli.loading import facts_of as facts_of_file
-from compactd.cli.page import LABEL, Look, Page, plural, shortened
+from compactd.cli.page import LABEL, WIDEST, Look, Page, plural, shortened
+from compactd.core.registry import Pricing
 from compactd.messages import CompactionResult
 
 POINTS = 48
 """Of the line that shows the growth."""
 
 POINTS_IN_A_PIPE = 12
+_BAR_STYLES = {"": "", "due": "yellow", "bad": "red"}
+LARGEST = 10
+"""Entries that are named."""
+TILES = 400
+"""Entries that a page shows one by one: the rest is a sum."""
 GAP = 3
 
 
@@ -36,10 +43,13 @@ class Inspected(Struct, frozen=True, kw_only=True):
     growth: Growth
     forecast: Forecast | None
     cost: Cost | None
-    preview: CompactionResult
-    """What a compaction now would do."""
+    pricing: Pricing | None
+    preview: CompactionResult = CompactionResult(compacted=False)
+    """What a compaction now would do, once it was tried."""
     places: Mapping[str, Place]
     """Of the messages in the context, by entry."""
+    all_places: tuple[Place, ...]
+    """Of all messages, oldest first."""
     warnings: tuple[str, ...]
 
 
@@ -70,54 +80,83 @@ def facts_of(seen: Inspected) -> dict[str, object]:
         },
         "cost": seen.cost,
         "parts": seen.gauge.parts,
-        "largest": seen.anatomy.largest,
+        "largest": seen.anatomy.largest[:LARGEST],
         "growth": {
             "measured": growth.measured,
             "sizes": [{"turn": size.turn, "tokens": size.tokens} for size in growth.by_turn],
             "compactions": growth.compactions,
         },
-        "compaction": {**msgspec.to_builtins(seen.preview), "turns": _turns(seen)},
+        "compaction": {**msgspec.to_builtins(seen.preview), "turns": turns_of(seen)},
         "warnings": seen.warnings,
     }
 
 
-def show(page: Page, seen: Inspected, *, what: bool) -> None:
-    """One glance: the gauge, the figures, the largest entries, the growth, what a compaction would do."""
+def show(page: Page, seen: Inspected) -> None:
+    """One glance: the gauge, the figures, the largest entries, the growth."""
     if page.is_drawn:
-        first, *rest = bar(seen.gauge, page.width)
-        page.line(first, _look(seen))
-        for line in rest:
-            page.line(line)
-        page.line()
+        _bar(page, seen)
     _figures(page, seen)
     page.line()
-    _largest(page, seen.anatomy.largest)
+    _largest(page, seen.anatomy.largest[:LARGEST])
     page.line()
     _growth(page, seen.growth)
-    _preview(page, seen, what=what)
 
 
-def _look(seen: Inspected) -> Look:
+def _bar(page: Page, seen: Inspected) -> None:
+    """The bar: of 100 cells, or of fewer where the terminal is narrower."""
+    columns = min(get_terminal_size().columns, WHOLE_BAR)
+    first, *rest = bar(seen.gauge, max(page.width, columns) if page.width == WIDEST else page.width)
+    look = look_of(seen)
+    if columns <= page.width:
+        page.line(first, look)
+        for line in rest:
+            page.line(line)
+    else:
+        # Wider than text may be: the bar alone, a cell for each percent.
+        for line, style in ((first, _BAR_STYLES[look]), *((line, "") for line in rest)):
+            page.console.print(line, style=style, no_wrap=True, overflow="ignore", crop=False)
+    page.line()
+
+
+def look_of(seen: Inspected) -> Look:
+    """Whether the fill of the window needs attention."""
     if seen.known.state.budget["over"].value:
         return "bad"
     threshold = seen.gauge.threshold
     return "due" if threshold is not None and seen.gauge.used >= threshold else ""
 
 
+class Figure(Struct, frozen=True):
+    """A number, what it is, and where it comes from."""
+
+    label: str
+    number: str
+    text: str
+    look: Look = ""
+
+
+def figures_of(seen: Inspected) -> list[Figure]:
+    """Used, window, when a compaction comes, cost: as far as they are known."""
+    window, look = _window(seen)
+    figures = [
+        Figure("used", f"{seen.gauge.used:,}", _used(seen)),
+        Figure("window", seen.known.window_number, window, look),
+    ]
+    if seen.known.state.token_usage.threshold_tokens is not None:
+        figures.append(Figure("compacts", *_compacts(seen)))
+    if seen.cost is not None:
+        cached = f", {100 * seen.cost.cached_share:.0f} % of input from cache"
+        reports = f"by {plural(seen.cost.reports, 'usage report')} in the file"
+        figures.append(Figure("cost", f"${seen.cost.dollars:,.2f}", reports + cached))
+    return figures
+
+
 def _figures(page: Page, seen: Inspected) -> None:
     page.row("session", about(seen.conversation, in_context=True))
     if not page.is_drawn:
         page.row("where", legend_of(seen.gauge, shades=False))
-    page.figure("used", f"{seen.gauge.used:,}", _used(seen))
-    window, look = _window(seen)
-    page.figure("window", seen.known.window_number, window, look)
-    if seen.known.state.token_usage.threshold_tokens is not None:
-        number, text, look = _compacts(seen)
-        page.figure("compacts", number, text, look)
-    if seen.cost is not None:
-        cached = f", {100 * seen.cost.cached_share:.0f} % of input from cache"
-        reports = f"by {plural(seen.cost.reports, 'usage report')} in the file"
-        page.figure("cost", f"${seen.cost.dollars:,.2f}", reports + cached)
+    for figure in figures_of(seen):
+        page.figure(figure.label, figure.number, figure.text, figure.look)
 
 
 def _used(seen: Inspected) -> str:
@@ -198,35 +237,57 @@ def _growth(page: Page, growth: Growth) -> None:
     page.row("growth", f"{' '.join(some)} tokens{after}")
 
 
-def _turns(seen: Inspected) -> dict[str, object]:
-    """The turns that a compaction now would summarise, and from which on it would keep every word."""
-    first = seen.preview.first_kept_entry_id
-    kept = seen.places[first].turn if first is not None and first in seen.places else None
-    pinned = [seen.places[entry].turn for entry in seen.preview.pinned_entry_ids if entry in seen.places]
-    return {"kept_from": kept, "pinned": pinned}
+class Turns(Struct, frozen=True, kw_only=True):
+    """What a compaction now would keep, in turns."""
+
+    kept_from: int | None
+    """Every word from this one on; none where nothing is kept so."""
+    pinned: tuple[int, ...]
+    """Those of the messages that are pinned."""
 
 
-def _preview(page: Page, seen: Inspected, *, what: bool) -> None:
+def turns_of(seen: Inspected) -> Turns:
+    """The turns that a compaction now would keep."""
+    first, places = seen.preview.first_kept_entry_id, seen.places
+    return Turns(
+        kept_from=places[first].turn if first is not None and first in places else None,
+        pinned=tuple(places[entry].turn for entry in seen.preview.pinned_entry_ids if entry in places),
+    )
+
+
+def preview_text(seen: Inspected) -> str:
+    """What a compaction now would free, in one line."""
     preview = seen.preview
     if not preview.compacted:
-        page.line(
-            f"a compaction now would free nothing: {preview.reason.removeprefix('nothing to compact: ')}"
-        )
-        return
-    free = f"a compaction now would free {preview.tokens_saved:,} tokens"
-    if not what:
+        reason = preview.reason.removeprefix("nothing to compact: ")
+        return f"a compaction now would free nothing: {reason}"
+    return f"a compaction now would free {preview.tokens_saved:,} tokens"
+
+
+def preview_rows(seen: Inspected) -> list[tuple[str, str]]:
+    """What it would do, as verbs and what with; empty where it would do nothing."""
+    preview, turns = seen.preview, turns_of(seen)
+    if not preview.compacted:
+        return []
+    kept = f" from turn {turns.kept_from:,} on" if turns.kept_from else ""
+    pinned, pruned = len(preview.pinned_entry_ids), preview.pruned_tool_results
+    rows = [
+        ("removes", f"{plural(preview.messages_removed, 'message')} for a summary by {preview.strategy}"),
+        ("keeps", f"{plural(preview.kept_messages, 'message')} word for word{kept}"),
+        ("pins", f"{plural(pinned, 'message')}, the newest request among them" if pinned else ""),
+        ("shortens", plural(pruned, "tool result") if pruned else ""),
+    ]
+    return [(verb, text) for verb, text in rows if text]
+
+
+def show_preview(page: Page, seen: Inspected, *, what: bool) -> None:
+    """What a compaction now would do: in one line, or with `what` in a few."""
+    rows, free = preview_rows(seen), preview_text(seen)
+    if not rows:
+        page.line(free)
+    elif not what:
         page.line(f"{free} (--what shows it)")
-        return
-    turns = _turns(seen)
-    page.line(f"{free}: {preview.tokens_before:,} → {preview.tokens_after:,}")
-    page.row(
-        "  removes", f"{plural(preview.messages_removed, 'message')} for a summary by {preview.strategy}"
-    )
-    kept = f" from turn {turns['kept_from']:,} on" if turns["kept_from"] else ""
-    page.row("  keeps", f"{plural(preview.kept_messages, 'message')} word for word{kept}")
-    if preview.pinned_entry_ids:
-        page.row(
-            "  pins", f"{plural(len(preview.pinned_entry_ids), 'message')}, the newest request among them"
-        )
-    if preview.pruned_tool_results:
-        page.row("  shortens", plural(preview.pruned_tool_results, "tool result"))
+    else:
+        page.line(f"{free}: {seen.preview.tokens_before:,} → {seen.preview.tokens_after:,}")
+        for verb, text in rows:
+            page.row(f"  {verb}", text)

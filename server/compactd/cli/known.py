@@ -88,12 +88,7 @@ def known(client: Client, session_id: str, conversation: Conversation) -> Known:
     lookup = None
     if state.model is not None:
         lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
-    settings = state.compaction.settings
-    estimator = msgspec.json.decode(settings["estimator"].value, type=str)
-    if estimator == "chars4":
-        profile = msgspec.json.decode(settings["profile"].value, type=str)
-        estimator = PROFILES[profile].rules.chars4
-    counter = counter_for(estimator, lookup.tokenizer if lookup else None)
+    counter = counter_of(state, lookup)
     tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
     return Known(
         state=state,
@@ -102,6 +97,16 @@ def known(client: Client, session_id: str, conversation: Conversation) -> Known:
         system_tokens=system_tokens(conversation.system_prompt, counter),
         tools_tokens=sum(tool_tokens(tool, counter) for tool in tools),
     )
+
+
+def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
+    """What counts a session's texts, as its settings and its model have it."""
+    settings = state.compaction.settings
+    estimator = msgspec.json.decode(settings["estimator"].value, type=str)
+    if estimator == "chars4":
+        profile = msgspec.json.decode(settings["profile"].value, type=str)
+        estimator = PROFILES[profile].rules.chars4
+    return counter_for(estimator, lookup.tokenizer if lookup else None)
 
 
 def named(found: LookupResult) -> str:

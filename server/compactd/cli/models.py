@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Struct
 
 from compactd.cli import model_list
+from compactd.cli.command import Argument, Command, Flag, Option
+from compactd.cli.completing import models, providers
 from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.known import named
 from compactd.cli.page import LABEL, Look, Page, one_line, plural
@@ -24,21 +25,17 @@ this machine, in a rejection or when they were asked.
 """
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """The name, where the model is served, and what to do."""
-    parser.description = ABOUT
-    parser.add_argument("name", metavar="NAME", nargs="?", help="the model, also as provider/name")
-    parser.add_argument("--provider", help="who serves it; without NAME: lists its models")
-    parser.add_argument("--base-url", metavar="URL", help="the endpoint it is served from")
-    parser.add_argument("--explain", action="store_true", help="every step of the lookup, and what it found")
-    parser.add_argument(
-        "--forget",
-        action="store_true",
-        help="forget the windows learned from servers: of NAME, of --provider, of --base-url, or all",
-    )
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    name: str | None
+    provider: str | None
+    base_url: str | None
+    explain: bool
+    forget: bool
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Asks the daemon."""
     wrong = _wrong(options)
     if wrong:
@@ -50,7 +47,11 @@ def run(options: argparse.Namespace, page: Page) -> int:
             found = client.ask("models/list", {"provider": options.provider}, ListModelsResult)
             model_list.show(page, found, options.provider)
             return DONE
-        params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
+        params: dict[str, object] = {
+            "model": options.name,
+            "provider": options.provider,
+            "base_url": options.base_url,
+        }
         if options.explain:
             params["explain"] = True
         answer = client.ask("models/lookup", params, LookupResult)
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace, page: Page) -> int:
     return DONE
 
 
-def _wrong(options: argparse.Namespace) -> str:
+def _wrong(options: Options) -> str:
     """What is wrong with the options together; empty if nothing is."""
     if options.name == "":
         return "NAME is empty."
@@ -74,7 +75,7 @@ def _wrong(options: argparse.Namespace) -> str:
     return ""
 
 
-def _forget(client: Client, options: argparse.Namespace, page: Page) -> int:
+def _forget(client: Client, options: Options, page: Page) -> int:
     params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
     forgotten = client.ask("models/forget", params, ForgetResult).forgotten
     what = [
@@ -153,3 +154,27 @@ def price_text(pricing: Pricing) -> str:
     text = f"{', '.join(parts)} per million tokens"
     steps = [f"above {step.above:,}: ${step.input:g} in, ${step.output:g} out" for step in pricing.steps]
     return "; ".join((text, *steps))
+
+
+COMMAND = Command(
+    "models",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("name", "the model, also as provider/name", required=False, completed=models),
+        Option("--provider", "who serves it; without NAME: lists its models", completed=providers),
+        Option("--base-url", "the endpoint it is served from", metavar="URL"),
+        Flag("--explain", "every step of the lookup, and what it found"),
+        Flag(
+            "--forget",
+            "forget windows learned from servers: of NAME, --provider, --base-url, or all",
+        ),
+    ),
+    examples=(
+        ("compactd models claude-opus-4-5", "its window, limits and price, and where the numbers come from"),
+        ("compactd models qwen2.5-coder:7b --explain", "how a name was understood"),
+        ("compactd models --provider anthropic", "a provider's models"),
+    ),
+    is_paged=True,
+)

@@ -73,7 +73,7 @@ def _lines(messages: Sequence[Raw]) -> bytes:
 
 
 def write_beside(target: Path, data: bytes) -> None:
-    """Writes `data` to `target`: whole or not at all. Raises `OSError`."""
+    """Writes `data` to `target`: whole or not at all, a new file for its owner alone. Raises `OSError`."""
     if target.exists() and not target.is_file():
         # A pipe or a device: nothing to put in its place.
         target.write_bytes(data)
@@ -81,7 +81,8 @@ def write_beside(target: Path, data: bytes) -> None:
     place = target.resolve()
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        with beside.open("xb") as file:
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        with os.fdopen(fd, "wb") as file:
             file.write(data)
         if place.exists():
             beside.chmod(place.stat().st_mode & 0o777)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -72,6 +73,19 @@ def shortened(text: str, columns: int) -> str:
     while cell_len(last) > columns - front - 1:
         last = last[1:]
     return f"{set_cell_size(text, front).rstrip()}…{last}"
+
+
+class Held(io.StringIO):
+    """Standard output that ends in a terminal, kept until all of it is known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.notes: list[str] = []
+        """For standard error, once the output was shown."""
+
+    def isatty(self) -> bool:
+        """True: where it ends."""
+        return True
 
 
 class Page:
@@ -160,8 +174,11 @@ class Page:
 
 def note(lines: Sequence[str], most: int = 3) -> None:
     """Warnings, on standard error, after all else: the first of them, and how many more there are."""
-    sys.stdout.flush()
-    for line in lines[:most]:
-        sys.stderr.write(f"note: {one_line(line)}\n")
+    shown = [f"note: {one_line(line)}\n" for line in lines[:most]]
     if len(lines) > most:
-        sys.stderr.write(f"note: {plural(len(lines) - most, 'more note', 'more notes')}; --json lists them\n")
+        shown.append(f"note: {plural(len(lines) - most, 'more note', 'more notes')}; --json lists them\n")
+    if isinstance(sys.stdout, Held):
+        sys.stdout.notes += shown
+        return
+    sys.stdout.flush()
+    sys.stderr.write("".join(shown))

@@ -1,49 +1,58 @@
-"""Runs one command: its arguments, its output, and how it ends when something goes wrong."""
+"""Runs a command line: parses it, loads the command, and ends well when something goes wrong."""
 
 from __future__ import annotations
 
-import argparse
+import importlib
 import io
 import os
 import sys
-from typing import NoReturn, Protocol
 
-from compactd.cli.ending import DONE, FAILED, INTERRUPTED, USAGE, Stop, blame, last_words
-from compactd.cli.page import Page, cleaned, encodable
-from compactd.client import DaemonGone, RpcError
-from compactd.errors import CompactdError
+import click
+from click.exceptions import Abort, Exit
+from click.shell_completion import CompletionItem, shell_complete
 
-PATHS = ("file", "output")
-"""Options that name files, whatever bytes their names are made of."""
-
-
-class Command(Protocol):
-    """What each command's module has."""
-
-    def fill(self, parser: argparse.ArgumentParser) -> None:
-        """Says what the command is and adds its arguments."""
-
-    def run(self, options: argparse.Namespace, page: Page) -> int:
-        """Does it; the exit code."""
-        ...
+from compactd.cli import COMMANDS
+from compactd.cli.command import SETTINGS
+from compactd.cli.completion import VARIABLE
+from compactd.cli.ending import FAILED, INTERRUPTED, USAGE, Stop, told
+from compactd.cli.page import Page, encodable, one_line
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in two lines, without the whole usage."""
+class Lazy(click.Group):
+    """All commands; the module of one is loaded when that one is asked for."""
 
-    def error(self, message: str) -> NoReturn:
-        """Ends the command."""
-        self.exit(USAGE, f"{self.prog}: {message}\n`{self.prog} --help` tells more.\n")
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """`COMMAND` of the module with that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"compactd.cli.{cmd_name}").COMMAND
+        assert isinstance(command, click.Command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so. Loads none of them."""
+        return [
+            CompletionItem(name, help=about.told)
+            for name, about in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
 
 
-def run_command(name: str, arguments: list[str]) -> int:
-    """The exit code of the command `name`. Nothing that goes wrong leaves a traceback."""
+GROUP = Lazy("compactd", context_settings=dict(SETTINGS))
+
+
+def run_command(arguments: list[str]) -> int:
+    """The exit code of a line that begins with a command. Nothing that goes wrong leaves a traceback."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A pipe gets the same text whatever the locale; a terminal what it can show.
             stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
     try:
-        code = _ended(name, arguments)
+        code = _ended(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever reads has seen enough.
@@ -56,99 +65,27 @@ def run_command(name: str, arguments: list[str]) -> int:
     return code
 
 
-def _ended(name: str, arguments: list[str]) -> int:
-    command = _command(name)
-    parser = _Parser(
-        prog=f"compactd {name}", formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
-    )
-    if name != "serve":
-        parser.add_argument("--json", action="store_true", help="one JSON object with the same facts")
-    command.fill(parser)
+def complete(instruction: str) -> int:
+    """Answers a shell's script; the exit code."""
+    return shell_complete(GROUP, {}, "compactd", VARIABLE, instruction)
+
+
+def _ended(arguments: list[str]) -> int:
     try:
-        options = parser.parse_args(arguments)
-    except SystemExit as end:
-        return end.code if isinstance(end.code, int) else DONE
-    for option, value in vars(options).items():
-        if isinstance(value, str) and option not in PATHS:
-            setattr(options, option, encodable(value))
-    page = Page(is_json="json" in options and options.json)
-    try:
-        return command.run(options, page)
-    except Stop as stop:
-        return _told(page, stop)
-    except RpcError as error:
-        return _told(page, Stop(error.message, hint=blame(error), code=error.code, data=error.data))
-    except CompactdError as error:
-        return _told(page, Stop(error.message, code=error.code, data=error.data))
-    except DaemonGone as error:
-        return _told(page, Stop(f"{error}.", hint=last_words(error.stderr)))
-    except TimeoutError as error:
-        return _told(page, Stop(f"{error}.", hint="The daemon was ended; nothing was written."))
-    except KeyboardInterrupt:
+        with GROUP.make_context("compactd", arguments) as ctx:
+            code = GROUP.invoke(ctx)
+        return code if isinstance(code, int) else USAGE
+    except Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "compactd"
+        told_as = one_line(encodable(error.format_message()))
+        message = f"{where}: {told_as[:1].lower()}{told_as[1:]}"
+        stop = Stop(message, hint=f"`{where} --help` tells more.", exit_code=USAGE)
+        return told(Page(is_json="--json" in arguments), stop)
+    except (KeyboardInterrupt, Abort):
         sys.stderr.write("\n")
         return INTERRUPTED
-
-
-def _command(name: str) -> Command:
-    match name:
-        case "compact":
-            from compactd.cli import compact
-
-            return compact
-        case "inspect":
-            from compactd.cli import inspect
-
-            return inspect
-        case "chat":
-            from compactd.cli import chat
-
-            return chat
-        case "search":
-            from compactd.cli import search
-
-            return search
-        case "sessions":
-            from compactd.cli import sessions
-
-            return sessions
-        case "models":
-            from compactd.cli import models
-
-            return models
-        case "classify":
-            from compactd.cli import classify
-
-            return classify
-        case "schema":
-            from compactd.cli import schema
-
-            return schema
-        case "convert":
-            from compactd.cli import convert
-
-            return convert
-        case "doctor":
-            from compactd.cli import doctor
-
-            return doctor
-        case "conformance":
-            from compactd.cli import conformance
-
-            return conformance
-        case _:
-            from compactd.cli import serve
-
-            return serve
-
-
-def _told(page: Page, stop: Stop) -> int:
-    message = encodable(stop.message)
-    if page.is_json:
-        page.json({"error": {"code": stop.code, "message": message, "hint": stop.hint, "data": stop.data}})
-    else:
-        lines = [message, stop.hint] if stop.hint else [message]
-        sys.stderr.write("".join(f"{cleaned(line)}\n" for line in lines))
-    return stop.exit_code
 
 
 def _let_go_of_stdout() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
+from msgspec import Struct
+
+from compactd.cli.command import Argument, Command, Flag
 from compactd.cli.ending import DONE, FAILED, Stop
 from compactd.cli.page import Page
-from compactd.rpc.schema import COMMAND, KINDS, is_checkout, stale_files
+from compactd.rpc.schema import COMMAND as MENDING
+from compactd.rpc.schema import KINDS, is_checkout, stale_files
 
 ABOUT = """\
 The protocol, generated from the daemon's own table of methods: `json` (JSON Schema
@@ -18,18 +21,18 @@ The protocol, generated from the daemon's own table of methods: `json` (JSON Sch
 CHECKOUT = Path(__file__).parents[3]
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """Which language, or the files of a checkout."""
-    parser.description = ABOUT
-    parser.add_argument("kind", nargs="?", choices=tuple(KINDS), default="json", metavar="KIND")
-    parser.add_argument("--write", action="store_true", help="bring the files of this checkout up to date")
-    parser.add_argument("--check", action="store_true", help="say which of them are stale; exit code 1 then")
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    kind: str | None
+    write: bool
+    check: bool
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Prints, writes or checks."""
     if not (options.write or options.check):
-        sys.stdout.write(KINDS[options.kind]())
+        sys.stdout.write(KINDS[options.kind or "json"]())
         return DONE
     if not is_checkout(CHECKOUT):
         raise Stop(
@@ -46,5 +49,23 @@ def run(options: argparse.Namespace, page: Page) -> int:
         page.json({"written" if options.write else "stale": names})
     else:
         for name in names:
-            page.line(f"written: {name}" if options.write else f"stale: {name} (mend: {COMMAND})")
+            page.line(f"written: {name}" if options.write else f"stale: {name} (mend: {MENDING})")
     return FAILED if stale and not options.write else DONE
+
+
+COMMAND = Command(
+    "schema",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("kind", ", ".join(KINDS), required=False, choices=tuple(KINDS)),
+        Flag("--write", "bring the files of this checkout up to date"),
+        Flag("--check", "say which of them are stale; exit code 1 then"),
+    ),
+    examples=(
+        ("compactd schema > compactd.schema.json", "JSON Schema of every request, answer and event"),
+        ("compactd schema typescript > compactd.ts", "the types for a client"),
+    ),
+    is_paged=True,
+)

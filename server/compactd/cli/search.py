@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 from datetime import datetime
 
+from msgspec import Struct
+
+from compactd.cli import sizes
+from compactd.cli.command import Argument, Command, Option
+from compactd.cli.completing import session_ids
 from compactd.cli.ending import DONE, NOTHING_TO_DO, Stop
 from compactd.cli.page import Page, note, one_line, plural
 from compactd.cli.waiting import Waiting
@@ -21,15 +25,15 @@ TIMEOUT_S = 600.0
 """The first search reads every session there is."""
 
 
-def fill(parser: argparse.ArgumentParser) -> None:
-    """What to look for, and where."""
-    parser.description = ABOUT
-    parser.add_argument("words", nargs="+", metavar="WORDS")
-    parser.add_argument("--session", metavar="ID", help="only in this one, for the text as it stands")
-    parser.add_argument("--limit", type=int, default=20, metavar="N", help="hits at most (default 20)")
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    words: tuple[str, ...]
+    session: str | None
+    limit: int
 
 
-def run(options: argparse.Namespace, page: Page) -> int:
+def run(options: Options, page: Page) -> int:
     """Asks the daemon."""
     query = " ".join(options.words)
     with Client() as client, Waiting("looking through the sessions"):
@@ -66,3 +70,27 @@ def _show(page: Page, found: SearchResult, titles: dict[str, str | None], sessio
             when = datetime.fromtimestamp(hit.at).strftime("%Y-%m-%d %H:%M")
             page.line(f"  {hit.entry_id:<6} {hit.role:<9} {when}  {one_line(hit.snippet)}")
     note([f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"])
+
+
+COMMAND = Command(
+    "search",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("words", "what to look for", is_many=True),
+        Option(
+            "--session",
+            "only in this one, for the text as it stands",
+            metavar="ID",
+            completed=session_ids,
+        ),
+        Option("--limit", "hits at most (20)", metavar="N", read=sizes.count, default=20),
+    ),
+    examples=(
+        ("compactd search ErrNoBranch refs", "messages with both words"),
+        ("compactd search src/loader.py --limit 5", "what stands together stays together"),
+        ("compactd search retry --session ID", "in one session"),
+    ),
+    is_paged=True,
+)

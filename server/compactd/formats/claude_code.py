@@ -15,7 +15,7 @@ from compactd.formats.anthropic import read_content
 from compactd.formats.lines import records
 from compactd.formats.parts import NULL, fields
 from compactd.formats.session_file import Collected, SessionFile, is_true, numbered, text_field, unix_seconds
-from compactd.messages import Block, Meta, Text, ToolCall, ToolResult
+from compactd.messages import Block, Message, Meta, Text, ToolCall, ToolResult
 
 _BY_PROGRAM = ("<command-", "<local-command", "Caveat: The messages below")
 """How user records begin that the program wrote around a slash command."""
@@ -34,7 +34,7 @@ class _Answer(Struct, kw_only=True):
 
 def read(data: bytes) -> SessionFile:
     """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
-    reading = _Reading()
+    reading = Reading()
     for number, record in records(data, reading.session.warn):
         try:
             reading.record(record)
@@ -44,7 +44,9 @@ def read(data: bytes) -> SessionFile:
     return reading.session.finished()
 
 
-class _Reading:
+class Reading:
+    """A session while its records come in."""
+
     def __init__(self) -> None:
         self.session = Collected("claude-code")
         self._seen: set[str] = set()
@@ -52,7 +54,17 @@ class _Reading:
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
 
+    @property
+    def begun(self) -> Message | None:
+        """The answer whose blocks are still coming in."""
+        answer = self._answer
+        if answer is None or not answer.blocks:
+            return None
+        usage = None if answer.answer_id in self._billed else answer.usage
+        return Message(role="assistant", content=tuple(answer.blocks), id=answer.uuid, usage=usage)
+
     def record(self, record: dict[str, Raw]) -> None:
+        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
         kind = text_field(record, "type")
         if kind in ("summary", "custom-title", "ai-title"):
             for name in ("customTitle", "aiTitle", "title", "summary"):

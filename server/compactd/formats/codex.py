@@ -42,7 +42,7 @@ _RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compa
 
 def read(data: bytes) -> SessionFile:
     """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
-    reading = _Reading()
+    reading = Reading()
     for number, record in records(data, reading.session.warn):
         try:
             reading.record(record)
@@ -52,7 +52,9 @@ def read(data: bytes) -> SessionFile:
     return reading.session.finished()
 
 
-class _Reading:
+class Reading:
+    """A session while its records come in."""
+
     def __init__(self) -> None:
         self.session = Collected("codex")
         self._provider = ""
@@ -63,6 +65,7 @@ class _Reading:
         """Reasoning that only OpenAI can read, and calls of its own tools: part of what comes next."""
 
     def record(self, record: Given) -> None:
+        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
         kind = text_in(record, "type")
         at = unix_seconds(text_field(record, "timestamp"))
         payload = object_in(record, "payload")

@@ -30,18 +30,30 @@ _USAGE = (
 
 def read(data: bytes) -> SessionFile:
     """The session in `data`. An entry that cannot be read is left out with a warning. Cost: O(bytes)."""
-    session = Collected("pi")
-    starts: dict[str | int | None, int] = {}
-    for number, record in _path(list(records(data, session.warn))):
+    reading = Reading()
+    for number, record in _path(list(records(data, reading.session.warn))):
+        try:
+            reading.record(record, number)
+        except CompactdError as error:
+            reading.session.warn(f"line {number} was left out: {error.message}")
+    return reading.session.finished()
+
+
+class Reading:
+    """A session while the entries of its path come in."""
+
+    def __init__(self) -> None:
+        self.session = Collected("pi")
+        self._starts: dict[str | int | None, int] = {}
+
+    def record(self, record: _Record, number: int) -> None:
+        """Takes in the next one, of line `number`. Raises `CompactdError` where it cannot be read."""
+        session, starts = self.session, self._starts
         starts[number] = starts[text_field(record, "id")] = len(session.messages)
         kept = _first_kept(record, starts)
         if kept is not None:
             session.first_kept[len(session.messages)] = kept
-        try:
-            _entry(session, record)
-        except CompactdError as error:
-            session.warn(f"line {number} was left out: {error.message}")
-    return session.finished()
+        _entry(session, record)
 
 
 def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:

@@ -13,6 +13,7 @@ from compactd.core.entries import Appended, Compacted, CompactionBegun, Item, Pr
 from compactd.core.fold import Fold
 from compactd.core.lookup import Lookup, Tried
 from compactd.core.observed import Observed
+from compactd.core.pins import pinned_of
 from compactd.core.settings import values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
@@ -164,7 +165,7 @@ def full(step: Compacted) -> CompactionResult:
 def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResult | None:
     """The history from an entry on, oldest first; None where there is no such entry. O(entries)."""
     state = session.fold
-    shown = {item.entry_id for item in state.items}
+    shown = {item.entry_id: item.tokens for item in state.items}
     pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
     entries: list[wire.HistoryEntry] = []
     is_on = params.from_ is None
@@ -197,7 +198,7 @@ def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:
 def _history_row(
     state: Fold,
     entry: Appended | Compacted | Pruned | CompactionBegun,
-    shown: set[str],
+    shown: dict[str, int],
     pruned_at: dict[str, float],
 ) -> wire.HistoryEntry | None:
     match entry:
@@ -211,6 +212,8 @@ def _history_row(
                 message=UNSET if item.source is None else item.source,
                 title=title_of(item.message),
                 pruned_at=pruned_at.get(entry.id),
+                tokens=shown.get(entry.id, item.tokens),
+                pinned=bool(pinned_of((item,), state.pin_marks)),
             )
         case Compacted():
             return wire.HistoryEntry(
@@ -219,6 +222,7 @@ def _history_row(
                 at=entry.at,
                 in_context=entry.id in shown,
                 compaction=full(entry),
+                tokens=shown.get(entry.id, entry.summary_tokens),
             )
         case Pruned():
             return wire.HistoryEntry(entry_id=entry.id, kind="prune", at=entry.at, in_context=False)

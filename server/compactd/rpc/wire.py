@@ -220,6 +220,11 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     compaction: CompactionResult | None = None
     title: str | None = None
     pruned_at: float | None = None
+    tokens: int | None = None
+    """Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its
+    summary's. Left out where nothing is counted."""
+    pinned: bool = False
+    """`session/pin` or its own `meta` keeps it in every view."""
 
 
 class HistoryResult(Wire, frozen=True, kw_only=True, omit_defaults=True):

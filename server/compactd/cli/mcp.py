@@ -1,0 +1,70 @@
+"""`compactd mcp`: an agent's recall of what was said, as tools of an MCP server on stdin and stdout."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from compactd.bridges.recall_sessions import Wanted
+from compactd.cli.command import Command, Option
+from compactd.cli.completing import session_ids
+from compactd.cli.ending import DONE, USAGE, Stop
+from compactd.cli.page import Page
+
+ABOUT = """\
+An MCP server on stdin and stdout, with three tools for a model that misses something
+from before a compaction: search_history, expand, context_state. They read the sessions
+stored here, also those that hooks mirror (`compactd install`); nothing leaves the
+machine.
+
+Which session: the one named, else the newest of this folder (of --agent, the newest
+anywhere where this folder has none). It is looked for at each call.
+
+Needs the extra: pip install 'compactd[mcp]'
+"""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    session: str | None
+    agent: str | None
+    folder: str | None
+
+
+def run(options: Options, page: Page) -> int:
+    """Serves until stdin ends."""
+    if options.session is not None and (options.agent is not None or options.folder is not None):
+        raise Stop("--session names the session: --agent and --folder go without it.", exit_code=USAGE)
+    if find_spec("mcp") is None:
+        raise Stop("the MCP library is not installed.", hint="pip install 'compactd[mcp]'")
+    import asyncio
+
+    from compactd.bridges.mcp_server import serve
+
+    folder = options.folder or str(Path.cwd())
+    wanted = Wanted(session_id=options.session, agent=options.agent, folder=folder)
+    asyncio.run(serve(wanted, dict(os.environ)))
+    return DONE
+
+
+COMMAND = Command(
+    "mcp",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Option("--session", "this session, by its id or a part of it", metavar="ID", completed=session_ids),
+        Option("--agent", "only this agent's mirrored sessions: claude-code, codex ...", metavar="NAME"),
+        Option("--folder", "where the agent works (the current folder)", metavar="DIR", is_file=True),
+    ),
+    examples=(
+        ("claude mcp add compactd -- compactd mcp --agent claude-code", "into Claude Code"),
+        ("codex mcp add compactd -- compactd mcp --agent codex", "into Codex"),
+        ("compactd mcp --session ID", "over one stored session"),
+    ),
+    has_json=False,
+)

@@ -1,0 +1,246 @@
+"""A session file as it grows: how full its context is after each look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+
+from msgspec import Struct
+
+from compactd.cli.growth import Forecast
+from compactd.cli.journal import read_journal
+from compactd.cli.metering import Meter
+from compactd.cli.tailing import Gone, News, Tail
+from compactd.core.tokens import Counter, system_tokens
+from compactd.errors import CompactdError
+from compactd.formats.detect import detect, read
+from compactd.formats.gathering import gathered
+from compactd.formats.growing import Branched, Growing, growing
+from compactd.messages import Confidence
+
+END_BYTES = 4_000_000
+"""Of a longer file only the beginning and so much of the end are read, where the end holds a report."""
+HEAD_BYTES = 65_536
+"""Of the beginning: what says which format and whose session it is."""
+PATIENCE = 50
+"""A file that has to be read whole is not read again before so many times as long as it took have passed."""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What is known of a model: its window, and where a compaction comes. Tokens."""
+
+    model: str | None
+    window: int | None
+    confidence: Confidence
+    threshold: int | None
+    """None where automatic compaction is off."""
+    counter: Counter
+
+    @property
+    def is_guess(self) -> bool:
+        """Nobody recorded the window."""
+        return self.confidence == "guess"
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """How full the context is. Tokens."""
+
+    file: Path
+    format: str
+    used: int
+    source: str
+    """`measured`, `mixed`: a report and what came after it, or `estimated`."""
+    limits: Limits
+    forecast: Forecast | None
+    compactions: int
+    messages: int
+
+    @property
+    def percent(self) -> float | None:
+        """Of the window."""
+        window = self.limits.window
+        return 100 * self.used / window if window else None
+
+
+class Unreadable(Struct, frozen=True):
+    """No session could be read: why."""
+
+    reason: str
+    is_gone: bool = False
+    """There is no file, or nothing in it: what was shown is so no more."""
+
+
+class Watched:
+    """One session file, looked at again and again. `limits_of` answers for a model's name, or none."""
+
+    def __init__(self, path: Path, limits_of: Callable[[str | None], Limits]) -> None:
+        self.path = path
+        self._limits_of = limits_of
+        self._tail = Tail(path)
+        self._format: str | None = None
+        self._growing: Growing | None = None
+        self._meter: Meter | None = None
+        self._limits: Limits | None = None
+        self._model: str | None = None
+        self._rest = b""
+        """A line that has no end yet."""
+        self._not_before = 0.0
+        self._is_behind = False
+        """Something came that was not read yet."""
+
+    def look(self) -> Reading | Unreadable | None:
+        """How it stands, if anything is new. Costs a `stat` where nothing is, else O(new bytes); for formats
+        whose lines cannot be read one by one O(bytes), at most a fiftieth of the time."""
+        if self._is_behind and monotonic() < self._not_before:
+            return None
+        news = self._tail.forget() if self._is_behind else self._tail.look()
+        match news:
+            case None:
+                return None
+            case Gone(reason=reason):
+                self._anew()
+                return Unreadable(reason, is_gone=True)
+            case News(data=data, is_anew=is_anew):
+                if is_anew:
+                    self._anew()
+                return self._taken(data, is_anew=is_anew)
+
+    def _anew(self) -> None:
+        self._format, self._growing, self._meter, self._rest = None, None, None, b""
+        self._limits = None
+        self._is_behind = False
+
+    def _taken(self, data: bytes, *, is_anew: bool) -> Reading | Unreadable | None:
+        if self._format is None:
+            if not is_anew:
+                # It said nothing so far: the whole of it is looked at.
+                return self._again()
+            self._format = detect(data)
+            if self._format is None:
+                if not data.strip():
+                    return Unreadable("it is empty", is_gone=True)
+                return Unreadable("its format is not known")
+            self._growing = growing(self._format)
+        if self._growing is None:
+            return self._whole(data if is_anew else None)
+        try:
+            return self._grown(self._growing, data, is_anew=is_anew)
+        except Branched:
+            # The path to the newest entry is another one: it is found in the whole file.
+            self._growing, self._meter = None, None
+            return self._again() if not is_anew else self._whole(data)
+
+    def _again(self) -> Reading | Unreadable | None:
+        news = self._tail.forget()
+        if isinstance(news, News):
+            return self._whole(news.data) if self._format else self._taken(news.data, is_anew=True)
+        return Unreadable(news.reason) if news else None
+
+    # --- line by line ---------------------------------------------------------------------------------
+
+    def _grown(self, session: Growing, data: bytes, *, is_anew: bool) -> Reading | Unreadable | None:
+        ends = self._ends(data) if is_anew and len(data) > END_BYTES else None
+        if ends is None:
+            self._feed(session, data)
+        else:
+            self._growing = ends
+        return self._reading()
+
+    def _feed(self, session: Growing, data: bytes) -> None:
+        lines = self._rest + data
+        end = lines.rfind(b"\n") + 1
+        self._rest = lines[end:]
+        if is_whole_object(self._rest):
+            end, self._rest = len(lines), b""
+        if end:
+            session.feed(lines[:end])
+
+    def _ends(self, data: bytes) -> Growing | None:
+        """What the beginning and the end of a long file tell; none where the end holds no report."""
+        head, end = growing(self._format or ""), growing(self._format or "")
+        start = data.find(b"\n", len(data) - END_BYTES) + 1
+        if head is None or end is None or not start:
+            return None
+        head.feed(data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1])
+        self._feed(end, data[start:])
+        end.session.model = end.session.model or head.session.model
+        end.session.system_prompt = end.session.system_prompt or head.session.system_prompt
+        if any(message.usage is not None for message, _ in end.session.messages):
+            return end
+        self._rest = b""
+        return None
+
+    # --- as a whole -----------------------------------------------------------------------------------
+
+    def _whole(self, data: bytes | None) -> Reading | Unreadable | None:
+        if data is None:
+            if monotonic() < self._not_before:
+                self._is_behind = True
+                return None
+            return self._again()
+        began = monotonic()
+        self._is_behind = False
+        try:
+            file = read(gathered(self.path, data), self._format or "auto")
+        except CompactdError as error:
+            # A document that is being written is none for a moment.
+            return Unreadable(error.message.partition(";")[0])
+        limits = self._limits_of(file.model)
+        meter = Meter(limits.counter)
+        fixed = system_tokens(file.system_prompt, limits.counter)
+        journal = read_journal(data) if self._format == "compactd" else None
+        if journal is None:
+            meter.take(file.messages, None, dict(file.first_kept), dict(file.pinned), fixed)
+        else:
+            # Ours say themselves what is in the context.
+            meter.take(journal.live, None, {}, {}, system_tokens(journal.system_prompt, limits.counter))
+        self._not_before = monotonic() + PATIENCE * (monotonic() - began)
+        return self._read_from(meter, limits, file.compactions)
+
+    # --- what comes of it -----------------------------------------------------------------------------
+
+    def _reading(self) -> Reading | Unreadable | None:
+        session = self._growing
+        if session is None:
+            return None
+        collected = session.session
+        limits = self._limits
+        if self._meter is None or limits is None or self._model != collected.model:
+            # Another model counts otherwise.
+            self._model = collected.model
+            self._limits = limits = self._limits_of(collected.model)
+            self._meter = Meter(limits.counter)
+        fixed = system_tokens(collected.system_prompt, limits.counter)
+        self._meter.take(collected.messages, session.begun, collected.first_kept, collected.pinned, fixed)
+        return self._read_from(self._meter, limits, collected.compactions)
+
+    def _read_from(self, meter: Meter, limits: Limits, compactions: int) -> Reading | Unreadable:
+        last = meter.last
+        if last is None:
+            return Unreadable("it holds no messages yet")
+        source = "measured" if last.is_reported else "mixed" if last.is_measured else "estimated"
+        return Reading(
+            file=self.path,
+            format=self._format or "",
+            used=last.used,
+            source=source,
+            limits=limits,
+            forecast=meter.forecast(limits.threshold),
+            compactions=compactions,
+            messages=meter.count,
+        )
+
+
+def is_whole_object(line: bytes) -> bool:
+    """Whether the last line, which has no end, is whole all the same: an object ends where it says."""
+    if not line.rstrip().endswith(b"}"):
+        return False
+    from msgspec import DecodeError, Raw
+    from msgspec.json import decode
+
+    try:
+        decode(line, type=dict[str, Raw])
+    except (DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True

@@ -1,0 +1,109 @@
+"""Nobody else on the machine can read what is written: not the journals, and nothing that tells of them."""
+
+from __future__ import annotations
+
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from bridges.hook_runs import Agent
+from cli.command_line import COMPACTD, TIMEOUT_S, environment
+from cli.session_files import openai
+from e2e.client import Daemon
+from e2e.talk import CHARS4, turns, user
+from git_there import of_git
+
+OPEN_TO_ALL = """
+import os, sys
+os.umask(0)
+os.execv(sys.executable, [sys.executable, "-m", "compactd", *sys.argv[1:]])
+"""
+"""Runs a command of ours under the umask of a careless shell."""
+
+
+def careless(*arguments: object) -> tuple[str, ...]:
+    return (sys.executable, "-c", OPEN_TO_ALL, *map(str, arguments))
+
+
+def open_to_others(folder: Path) -> Iterator[str]:
+    """What others may read, write or enter, below a folder and itself."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink() and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            yield f"{path.relative_to(folder.parent)} {stat.S_IMODE(path.stat().st_mode):o}"
+
+
+@of_git
+def test_whatever_a_daemon_writes_is_for_its_user_alone_under_any_umask(tmp_path: Path) -> None:
+    home, work = tmp_path / "home", tmp_path / "work"
+    work.mkdir()
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    (work / "a.txt").write_text("a\n")
+    with Daemon(home, command=careless("serve")) as daemon:
+        session = daemon.call(
+            "session/start", compaction=CHARS4, title="t", working_dir=str(work), snapshots=True
+        )["session_id"]
+        daemon.call("turn/begin", session_id=session)
+        daemon.call("turn/end", session_id=session, messages=[user(5), *turns(20, 50)])
+        error = {"status": 400, "body": "prompt is too long: 213462 tokens > 200000 maximum"}
+        daemon.call("turn/error", session_id=session, error=error)
+        daemon.call("session/compact", session_id=session, keep_recent=100)
+        daemon.call("session/search", query="once", limit=1)
+        daemon.call("session/redact", session_id=session, entry_ids=["e1"])
+        daemon.call("session/search", query="once", limit=1)
+        daemon.call("session/export", session_id=session, format="compactd", path=str(home / "exported"))
+        daemon.call("session/close", session_id=session)
+        assert daemon.stop() == 0
+
+    kinds = {path.name.rpartition(".")[2] for path in home.rglob("*") if path.is_file()}
+    assert {"jsonl", "sqlite3", "exported"} <= kinds
+    assert list(open_to_others(home)) == []
+
+
+def test_what_the_hook_keeps_of_another_agents_session_is_for_its_user_alone(tmp_path: Path) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.start()
+    agent.prompt("Never touch the public API.")
+    agent.before()
+    agent.stop()
+
+    kept = tmp_path / "data"
+    assert [path.name for path in kept.rglob("*.log")] == ["hooks.log"]
+    assert list(open_to_others(kept)) == []
+
+
+def test_a_file_that_a_command_makes_is_for_its_user_alone_and_one_that_was_there_stays_as_open(
+    tmp_path: Path,
+) -> None:
+    file = openai(tmp_path / "in.json", 8)
+    shared = tmp_path / "shared.jsonl"
+    shared.write_text("")
+    shared.chmod(0o644)
+
+    for arguments in (
+        ("compact", file, "--target", "2k", "--output", tmp_path / "compacted.json"),
+        ("convert", file, shared, "--to", "pi"),
+        ("inspect", file, "--html", tmp_path / "page.html"),
+    ):
+        done = subprocess.run(
+            careless(*arguments), env=environment(tmp_path), cwd=tmp_path, timeout=TIMEOUT_S, check=False,
+            capture_output=True,
+        )  # fmt: skip
+        assert done.returncode == 0, (arguments, done.stderr)
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.is_file()}
+    assert modes.pop("in.json")
+    assert modes == {"compacted.json": 0o600, "page.html": 0o600, "shared.jsonl": 0o644}
+
+
+def test_a_list_of_processes_shows_no_word_of_a_session(tmp_path: Path) -> None:
+    """Words and keys come on stdin, by a file or the environment: no command of ours has an option for a key."""
+    help_texts = [
+        subprocess.run([*COMPACTD, name, "--help"], capture_output=True, check=True, env=environment(tmp_path))
+        for name in ("serve", "chat")
+    ]
+
+    for done in help_texts:
+        assert b"--key" not in done.stdout
+        assert b"--api" not in done.stdout

@@ -1,0 +1,72 @@
+"""`python -m faults.simulation --seed 7 --steps 2000`: plays histories; a seed that fails plays again alike."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import msgspec
+
+from faults.simulation.history import Counts, Failed, History, collect
+
+HISTORY_STEPS = 400
+
+
+def main() -> int:
+    """Exit code 1 where a seed failed: its number, the step, and the trace's hash are printed."""
+    asked = argparse.ArgumentParser(prog="python -m faults.simulation", description=__doc__)
+    asked.add_argument("--seed", type=int, default=1, help="the first seed")
+    asked.add_argument("--steps", type=int, default=None, help="stop after so many steps in all")
+    asked.add_argument("--minutes", type=float, default=None, help="stop after so long")
+    asked.add_argument("--history", type=int, default=HISTORY_STEPS, help="steps of one history")
+    asked.add_argument("--show", action="store_true", help="print every step of the first seed, and stop")
+    asked.add_argument("--state", type=Path, default=None, help="a file to go on from, and to leave counts in")
+    told = asked.parse_args()
+    sys.unraisablehook = lambda _: None  # coroutines of daemons that died
+    if told.show:
+        return _shown(told.seed, told.history)
+    total, seed = Counts(), told.seed
+    if told.state is not None and told.state.exists():
+        seed, total = msgspec.json.decode(told.state.read_bytes(), type=tuple[int, Counts])
+    began, before = time.monotonic(), total.steps
+    until = None if told.minutes is None else began + 60 * told.minutes
+    most = told.steps if told.steps is not None or until is not None else told.history
+    while (most is None or total.steps < most) and (until is None or time.monotonic() < until):
+        try:
+            total.add(History(seed, told.history).play())
+        except Failed as failed:
+            traceback.print_exception(failed.__cause__)
+            print(failed)
+            print(f"again: python -m faults.simulation --seed {seed} --history {told.history} --show")
+            return 1
+        seed += 1
+        if seed % 20 == 0:
+            collect()
+            if told.state is not None:
+                told.state.write_bytes(msgspec.json.encode((seed, total)))
+    took = time.monotonic() - began
+    if told.state is not None:
+        told.state.write_bytes(msgspec.json.encode((seed, total)))
+    rate = (total.steps - before) / took if took else 0
+    print(f"{total.steps:,} steps, all seeds below {seed} clean, {rate:,.0f} steps/s")
+    print(msgspec.json.encode(total).decode())
+    return 0
+
+
+def _shown(seed: int, steps: int) -> int:
+    history = History(seed, steps, told=print)
+    try:
+        history.play()
+    except Failed as failed:
+        traceback.print_exception(failed.__cause__)
+        print(failed)
+        return 1
+    print(f"seed {seed}: {history.counts.steps} steps, trace {history.digest}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""What the store was given and what it acknowledged, noted where the sessions speak to it.
+
+This is the reference: it knows nothing of files. A record is acknowledged once `durable` returned for it; from
+then on it has to come back, at its place, byte for byte, until it is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from compactd.store.base import Durability, Journal, RecordsLost
+from compactd.store.folder import FolderStore
+from compactd.store.index import FileIndex
+from compactd.store.records import bare
+from faults.simulation.machine import Machine
+
+
+class Kept:
+    """The records of one session."""
+
+    def __init__(self, durability: Durability) -> None:
+        self.durability: Durability = durability
+        self.acknowledged: list[bytes] = []
+        self.tried: dict[int, set[bytes]] = {}
+        """Place to what was ever to stand there: one of these, or nothing."""
+        self.doubtful: dict[int, bytes] = {}
+        """Place to what may stand there instead, while it is being replaced."""
+        self.is_certain = True
+        """False after a power cut, where no more was promised than to survive a kill."""
+
+    def compare(self, found: Sequence[bytes]) -> None:
+        """Whether that is what may be found after whatever happened."""
+        if not self.is_certain:
+            return
+        known = len(self.acknowledged)
+        assert len(found) >= known, f"{known} records were acknowledged, {len(found)} came back"
+        for at, record in enumerate(found):
+            allowed = {self.acknowledged[at]} if at < known else set(self.tried.get(at, ()))
+            if at in self.doubtful:
+                allowed.add(self.doubtful[at])
+            assert record in allowed, f"record {at} of {known} acknowledged is {record!r}"
+
+
+class Reference:
+    """All sessions that a client was told of."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[str, Kept] = {}
+        self.maybe: set[str] = set()
+        """Ids of which a creation or deletion was on its way when the process died."""
+        self.secrets: list[bytes] = []
+        """Words that were redacted or deleted, and acknowledged so."""
+
+
+class WatchedJournal:
+    """A `Journal` with a witness."""
+
+    def __init__(self, inner: Journal, kept: Kept, records: Sequence[bytes]) -> None:
+        self._inner = inner
+        self._kept = kept
+        self._records = list(records)
+        self._numbers = {inner.last: len(self._records)}
+
+    @property
+    def last(self) -> int:
+        """See `Journal.last`."""
+        return self._inner.last
+
+    @property
+    def size_bytes(self) -> int | None:
+        """See `Journal.size_bytes`."""
+        return self._inner.size_bytes
+
+    @property
+    def torn_bytes(self) -> int:
+        """See `Journal.torn_bytes`."""
+        return self._inner.torn_bytes
+
+    def append(self, records: Sequence[bytes]) -> int:
+        """See `Journal.append`."""
+        number = self._inner.append(records)
+        for record in records:
+            self._kept.tried.setdefault(len(self._records), set()).add(record)
+            self._records.append(record)
+        self._numbers[number] = len(self._records)
+        return number
+
+    async def durable(self, number: int) -> None:
+        """See `Journal.durable`."""
+        count = self._numbers[number]
+        records = self._records[:count]
+        await self._inner.durable(number)
+        assert self._records[:count] == records or self._kept.doubtful
+        if count > len(self._kept.acknowledged):
+            self._kept.acknowledged[:] = self._records[:count]
+
+    def resume(self) -> int | None:
+        """See `Journal.resume`."""
+        lost_from = self._inner.resume()
+        if lost_from is not None:
+            del self._records[lost_from:]
+        return lost_from
+
+    async def replace(self, changes: Mapping[int, bytes]) -> None:
+        """See `Journal.replace`."""
+        kept = self._kept
+        for at, record in changes.items():
+            kept.tried.setdefault(at, set()).add(record)
+        kept.doubtful = dict(changes)
+        await self._inner.replace(changes)
+        for at, record in changes.items():
+            self._records[at] = record
+        # It stands in a file that was written as a whole and synced.
+        kept.acknowledged[:] = self._records[: max(len(kept.acknowledged), max(changes, default=-1) + 1)]
+        kept.tried = {at: set() if at in changes else those for at, those in kept.tried.items()}
+        for at, record in changes.items():
+            kept.tried[at] = {record}
+        kept.doubtful = {}
+
+    async def close(self) -> None:
+        """See `Journal.close`."""
+        try:
+            await self._inner.close()
+        except RecordsLost as lost:
+            assert lost.lost_from >= len(self._kept.acknowledged)
+            raise
+
+
+class WatchedStore:
+    """A `Store` with a witness."""
+
+    def __init__(self, home: Path, machine: Machine, reference: Reference) -> None:
+        self._inner = FolderStore(home, disk=machine)
+        self._reference = reference
+        self.list = self._inner.list
+        self.exists = self._inner.exists
+        self.read = self._inner.read
+        self.salvage = self._inner.salvage
+        self.save_info = self._inner.save_info
+        self.load_info = self._inner.load_info
+
+    @property
+    def index(self) -> FileIndex:
+        """See `Store.index`."""
+        return self._inner.index
+
+    def create(self, session_id: str, first: bytes, durability: Durability) -> Journal:
+        """See `Store.create`."""
+        # What is there may be half of a creation or deletion that was never answered.
+        known = self._reference.sessions.get(session_id)
+        assert known is None or not known.acknowledged or session_id in self._reference.maybe, "a session that is there was made anew"
+        self._reference.maybe.add(session_id)
+        kept = Kept(durability)
+        kept.tried[0] = {first}
+        inner = self._inner.create(session_id, first, durability)
+        self._reference.sessions[session_id] = kept
+        return WatchedJournal(inner, kept, [first])
+
+    def open(self, session_id: str, *, durability: Durability) -> tuple[Journal, list[memoryview]]:
+        """See `Store.open`."""
+        inner, found = self._inner.open(session_id, durability=durability)
+        records = [bare(record) for record in found]
+        kept = self._reference.sessions.setdefault(session_id, Kept(durability))
+        kept.compare(records)
+        # What came back is what there is from now on; safe it is when the next record is.
+        for at, record in enumerate(records):
+            kept.tried[at] = {record}
+        kept.tried = {at: those for at, those in kept.tried.items() if at < len(records)}
+        kept.acknowledged[:] = records[: len(kept.acknowledged)]
+        kept.doubtful = {}
+        kept.is_certain = True
+        return WatchedJournal(inner, kept, records), found
+
+    async def delete(self, session_id: str) -> None:
+        """See `Store.delete`."""
+        self._reference.maybe.add(session_id)
+        await self._inner.delete(session_id)
+        self._reference.sessions.pop(session_id, None)
+        self._reference.maybe.discard(session_id)
+
+    async def close(self) -> None:
+        """See `Store.close`."""
+        await self._inner.close()

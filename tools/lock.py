@@ -1,0 +1,147 @@
+"""What is installed, pinned by hash: `python tools/lock.py` writes the lock files, `--check` compares them.
+
+`requirements.lock` is what the daemon needs to run, with the chat's full screen; `requirements-dev.lock` what
+its tests and checks need too. Both hold for every platform and each Python from 3.11 on.
+`pip install --require-hashes -r requirements.lock` installs just these bytes and nothing else.
+
+Writing needs uv (`pip install uv`) and the package index: within what `pyproject.toml` allows, each package
+is taken as new as it is. `--check` needs neither: exit code 1 says that a lock does not hold what
+`pyproject.toml` asks for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+LOCKS = {"requirements.lock": ("tui",), "requirements-dev.lock": ("tui", "dev")}
+"""Each with the extras of `pyproject.toml` that it holds."""
+
+HEAD = "# Written by tools/lock.py from pyproject.toml. Install it with: pip install --require-hashes -r {}\n"
+
+_PINNED = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)==(?P<version>[^\s;\\]+)(?: ; (?P<marker>[^\\]*?))? \\?$")
+_HASH = re.compile(r"^ {4}--hash=sha256:(?P<sha256>[0-9a-f]{64})(?: \\)?$")
+_LIMIT = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9][0-9.]*)")
+
+
+class Pinned(NamedTuple):
+    """One package of a lock."""
+
+    name: str
+    version: str
+    marker: str
+    """Where it is needed, as PEP 508 says it; empty: everywhere."""
+    sha256: tuple[str, ...]
+    """Of each file of this version in the index: a wheel for every platform, and the source."""
+
+
+def normal(name: str) -> str:
+    """A package's name as the index compares it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def read(path: Path) -> tuple[Pinned, ...]:
+    """The packages of a lock. Raises `ValueError` with the line that is neither a pin nor a hash."""
+    found: list[Pinned] = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        if not line or line.startswith("#"):
+            continue
+        if (hashed := _HASH.match(line)) and found:
+            last = found[-1]
+            found[-1] = last._replace(sha256=(*last.sha256, hashed["sha256"]))
+        elif pin := _PINNED.match(line if line.endswith("\\") else f"{line} \\"):
+            found.append(Pinned(normal(pin["name"]), pin["version"], (pin["marker"] or "").strip(), ()))
+        else:
+            raise ValueError(f"{path.name}:{number}: neither a pinned package nor a hash")
+    return tuple(found)
+
+
+def asked(extras: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(name, limits) of what `pyproject.toml` asks for itself."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = project["optional-dependencies"]
+    for text in [*project["dependencies"], *(one for extra in extras for one in optional[extra])]:
+        name = re.match(r"[A-Za-z0-9._-]+", text)
+        assert name is not None
+        yield normal(name.group()), text[name.end() :].partition(";")[0]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    numbers = [int(part) for part in re.match(r"[0-9.]+", version).group().strip(".").split(".")]  # type: ignore[union-attr]
+    while len(numbers) > 1 and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+def fits(version: str, limits: str) -> bool:
+    """Whether a release is within limits such as `>=1.2,<2`."""
+    at = _numbers(version)
+    for sign, text in _LIMIT.findall(limits):
+        limit = _numbers(text)
+        holds = {
+            ">=": at >= limit,
+            "<=": at <= limit,
+            "==": at == limit,
+            "!=": at != limit,
+            "<": at < limit,
+            ">": at > limit,
+        }
+        if not holds[sign]:
+            return False
+    return True
+
+
+def problems() -> Iterator[str]:
+    """What is wrong with the locks, in words; nothing where they hold what is asked for."""
+    for name, extras in LOCKS.items():
+        try:
+            pinned = read(ROOT / name)
+        except (OSError, ValueError) as error:
+            yield f"{name}: {error}"
+            continue
+        versions: dict[str, list[str]] = {}
+        for one in pinned:
+            versions.setdefault(one.name, []).append(one.version)
+            if not one.sha256:
+                yield f"{name}: {one.name} has no hash"
+        for wanted, limits in asked(extras):
+            if wanted not in versions:
+                yield f"{name}: {wanted} is missing"
+            elif not all(fits(version, limits) for version in versions[wanted]):
+                yield f"{name}: {wanted} {', '.join(versions[wanted])} is not within {limits}"
+
+
+def write() -> None:
+    """Asks uv for both. Raises `CalledProcessError` where it finds no answer."""
+    for name, extras in LOCKS.items():
+        command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--universal", "--quiet"]
+        command += ["--generate-hashes", "--no-annotate", "--no-header", "--python-version", "3.11"]
+        command += ["--no-emit-index-url", "--no-emit-find-links"]
+        # Without --output-file: an old lock would be kept to.
+        done = subprocess.run(
+            [*command, *(f"--extra={extra}" for extra in extras)], cwd=ROOT, check=True, capture_output=True
+        )
+        (ROOT / name).write_text(HEAD.format(name) + done.stdout.decode(), "utf-8")
+
+
+def main() -> int:
+    """The exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--check", action="store_true", help="write nothing; say what does not fit")
+    if not parser.parse_args().check:
+        write()
+    found = list(problems())
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

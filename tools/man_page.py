@@ -1,0 +1,173 @@
+"""The manual: `compactd.1` and the site's page of commands, out of the commands themselves.
+
+`python tools/man_page.py --write` brings docs/compactd.1 up to date; a test fails where it is not.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from compactd import __version__
+from compactd.cli import COMMANDS
+from compactd.cli.command import Argument, Command, CommandGroup
+
+MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"
+COMMAND = "python tools/man_page.py --write"
+
+SUMMARY = "holds conversations with language models, counts them, and compacts them before they overflow"
+
+EXIT_CODES = (
+    ("0", "done"),
+    ("1", "failed; of doctor: something is wrong with the file"),
+    ("2", "the command line is wrong, or the file cannot be read"),
+    ("3", "nothing to do: nothing to compact, nothing found"),
+    ("130", "ended by Ctrl-C"),
+)
+ENVIRONMENT = (
+    ("COMPACTD_HOME", "where sessions, their index and learned windows are kept"),
+    ("COMPACTD_LOG", "how much the daemon writes to standard error: debug, info, warning, error"),
+    ("ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, ...", "keys of providers; keys.toml has them, too"),
+    ("PAGER, LESS", "how long output is shown in a terminal; less, told FRX, where they are not set"),
+    ("NO_COLOR, FORCE_COLOR", "no colours; colours and bars in a pipe, too"),
+)
+
+
+def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
+    """(its words, itself) of every command, those of groups behind them; in the order of the help."""
+    for name in COMMANDS:
+        command = importlib.import_module(f"compactd.cli.{name}").COMMAND
+        yield name, command
+        if isinstance(command, CommandGroup):
+            for inner, one in command.commands.items():
+                assert isinstance(one, Command)
+                yield f"{name} {inner}", one
+
+
+def usage_of(words: str, command: Command | CommandGroup) -> tuple[click.Context, str]:
+    """(a context to ask its parameters in, its command line)."""
+    ctx = click.Context(command, info_name=f"compactd {words}", help_option_names=["-h", "--help"])
+    return ctx, " ".join((ctx.command_path, *command.collect_usage_pieces(ctx)))
+
+
+def params_of(ctx: click.Context, command: click.Command) -> list[tuple[str, str]]:
+    """(how it is written, what it does) of each argument and option."""
+    rows: list[tuple[str, str]] = []
+    for param in command.get_params(ctx):
+        if isinstance(param, Argument):
+            rows.append((param.make_metavar(ctx), param.told))
+        elif (record := param.get_help_record(ctx)) is not None:
+            rows.append(record)
+    return rows
+
+
+def man_page() -> str:
+    """The whole of it, in man(7)'s macros."""
+    lines = [
+        '.\\" Generated: ' + COMMAND,
+        f'.TH COMPACTD 1 "" "compactd {__version__}" "User Commands"',
+        ".ad l",
+        ".nh",
+        ".SH NAME",
+        f"compactd \\- {roff(SUMMARY)}",
+        ".SH SYNOPSIS",
+        ".B compactd",
+        "\\fICOMMAND\\fR [\\fIOPTIONS\\fR] ...",
+        ".SH DESCRIPTION",
+        roff(
+            "A client of the daemon, and the daemon itself (compactd serve). What long output there is goes"
+            " through a pager in a terminal; in a pipe it is plain, one record a line."
+        ),
+        ".SH COMMANDS",
+    ]
+    for words, command in commands():
+        ctx, usage = usage_of(words, command)
+        lines += [f".SS {roff(usage)}", *block(command.about)]
+        for written, told in params_of(ctx, command):
+            lines += [".TP", f"\\fB{roff(written)}\\fR", roff(told)]
+        if command.examples:
+            lines += [".PP", "Examples:", ".RS 4"]
+            for line, told in command.examples:
+                lines += [".PP", f"\\fB{roff(line)}\\fR", ".br", roff(told)]
+            lines.append(".RE")
+    for title, rows in (("EXIT STATUS", EXIT_CODES), ("ENVIRONMENT", ENVIRONMENT)):
+        lines.append(f".SH {title}")
+        for name, told in rows:
+            lines += [".TP", f"\\fB{roff(name)}\\fR", roff(told)]
+    return "\n".join(lines) + "\n"
+
+
+def block(text: str) -> list[str]:
+    """Paragraphs as they are; lines that begin with blanks stay lines."""
+    lines: list[str] = []
+    for paragraph in text.strip("\n").split("\n\n"):
+        is_table = any(line.startswith(" ") for line in paragraph.split("\n"))
+        lines.append(".PP")
+        lines += [".nf"] if is_table else []
+        lines += [roff(line) for line in paragraph.split("\n")]
+        lines += [".fi"] if is_table else []
+    return lines
+
+
+def roff(text: str) -> str:
+    """`text` as it stands, for roff."""
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("\n", " ")
+    # As groff_char(7) has them: ' and ` and ^ and ~ are typographic signs else.
+    for sign, name in (("'", "\\(aq"), ("`", "\\(ga"), ("~", "\\(ti"), ("^", "\\(ha"), ("…", "...")):
+        text = text.replace(sign, name)
+    return f"\\&{text}" if text.startswith((".", " ")) else text
+
+
+def page() -> str:
+    """The same for the site."""
+    lines = ["# The command line", "", f"`compactd` {SUMMARY}. Each command takes `--help`.", ""]
+    for words, command in commands():
+        ctx, usage = usage_of(words, command)
+        lines += [
+            f"## {words}",
+            "",
+            "```text",
+            usage,
+            "```",
+            "",
+            "```text",
+            command.about.strip("\n"),
+            "```",
+            "",
+        ]
+        lines += ["| | |", "|---|---|"]
+        lines += [
+            f"| `{written.replace('|', chr(92) + '|')}` | {told} |"
+            for written, told in params_of(ctx, command)
+        ]
+        lines.append("")
+        for line, told in command.examples:
+            lines.append(f"- `{line}`: {told}")
+        lines.append("")
+    for title, rows in (("Exit codes", EXIT_CODES), ("Environment", ENVIRONMENT)):
+        lines += [
+            f"## {title}",
+            "",
+            "| | |",
+            "|---|---|",
+            *(f"| `{name}` | {told} |" for name, told in rows),
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Prints it, or writes it."""
+    if "--write" in sys.argv[1:]:
+        MAN_PAGE.write_text(man_page(), "utf-8")
+    else:
+        sys.stdout.write(man_page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system test-editors lint bench docs retention schema clean
+.PHONY: help setup demo test test-system test-editors lint bench docs proof proof-full breaks retention schema clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -47,6 +47,15 @@ bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspe
 
 retention: $(STAMP)  ## what a compaction keeps of what the agent needs later, beside what others do
 	@$(BIN)/python -m benchmarks.retention
+
+proof: $(STAMP)  ## faults, attacks and fuzz, two minutes each; what came of them stands in docs/proof.md
+	@PYTHONPATH=tests $(BIN)/python -m proof
+
+proof-full: $(STAMP)  ## one of them in full: make proof-full PART=faults, attacks or fuzz
+	@PYTHONPATH=tests $(BIN)/python -m proof --part $(PART)
+
+breaks: $(STAMP)  ## breaks the daemon on purpose, and says what finds each
+	@PYTHONPATH=tests $(BIN)/python -m faults.breaks
 
 docs: $(STAMP)  ## the site of docs/, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build

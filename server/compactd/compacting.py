@@ -106,7 +106,7 @@ async def _carried_out(
         )
     )
     try:
-        _still_stored(session, state)
+        still_stored(session, state)
         if session.facts is None:
             session.facts = FactCache(session.working_dir)
         summariser = summariser_of(session, request)
@@ -116,7 +116,7 @@ async def _carried_out(
         outcome = await asked(session, running, work, made, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=priced(session, outcome.result, summariser))
-        _still_stored(session, state)
+        still_stored(session, state)
         result = await _committed(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
         session.facts = None  # a worker may still be reading into it
@@ -142,7 +142,7 @@ async def _carried_out(
     return result
 
 
-def _still_stored(session: Session, planned: Fold) -> None:
+def still_stored(session: Session, planned: Fold) -> None:
     """Raises `StorageFailed` where messages that the plan is about were taken back: the disk refused them."""
     if session.fold is not planned:
         raise StorageFailed(
@@ -257,7 +257,7 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
     if not pruning.stubs or dry_run:
         return pruning
     session.free()
-    _still_stored(session, planned)
+    still_stored(session, planned)
     state = session.fold
     number = session.write(
         Pruned(

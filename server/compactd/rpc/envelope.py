@@ -91,6 +91,10 @@ def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
             raw = _decode_loose(body).id
         except msgspec.ValidationError:
             return Rejected(INVALID_REQUEST, "a message is an object")
+        except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # behind the field of the wrong type
+            return Rejected(PARSE_ERROR, f"the message is not JSON: {broken}")
+        except RecursionError:
+            return _too_deep(body)
         id = bytes(raw) if raw is not UNSET else NULL_ID
         return Rejected(INVALID_REQUEST, str(error), id if is_id(id) else NULL_ID)
     if isinstance(error, msgspec.DecodeError) and (mended := without_lone_surrogates(body)) is not None:

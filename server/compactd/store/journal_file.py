@@ -111,7 +111,7 @@ class JournalFile:
         if self._needs_newline:
             yield b"\n"
         for seq, record in enumerate(appended, first_seq):
-            yield from records.frame(seq, record)
+            yield from records.frame(seq, record, first_seq if seq > first_seq else None)
 
     def _read(self) -> list[bytes] | None:
         """The records as they were appended; None where they are not what was written."""

@@ -5,6 +5,10 @@
 `crc` is the CRC-32 of the line's bytes before `,"crc"`, in eight lower-case hex digits. A record may hold
 line ends between its tokens, where a client sent its JSON so; they are written as spaces and their places
 noted after `seq`, as `"nl":[17,40]`, so that the record is read back byte for byte.
+
+Records that were written at once say so, all but the first: `"with":7` after `seq` is the number of that
+first one. A power cut may leave a later page of such a write and not an earlier one (Pillai et al., "All File
+Systems Are Not Created Equal", OSDI 2014): it was never acknowledged then, and its rest is torn, not damage.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from msgspec import Struct
 
 _START = b'{"seq":'
 _NEWLINES = b'"nl":['
+_WITH = b'"with":'
 _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')
 _NEVER_BEGUN_BYTES = 65_536
@@ -62,13 +67,15 @@ def check(record: bytes) -> None:
         raise ValueError('a record is one JSON object and begins with {"type":"')
 
 
-def frame(seq: int, record: bytes) -> tuple[bytes, memoryview, bytes]:
-    """The line of a record, in three pieces so that a large one is not copied. O(bytes)."""
+def frame(seq: int, record: bytes, first: int | None = None) -> tuple[bytes, memoryview, bytes]:
+    """The line of a record, in three pieces so that a large one is not copied. O(bytes).
+
+    `first`: the number of the first record that is written with this one; none where that is this one.
+    """
+    head = b'{"seq":%d,' % seq if first is None else b'{"seq":%d,"with":%d,' % (seq, first)
     if b"\n" in record:
-        head = b'{"seq":%d,"nl":[%s],' % (seq, ",".join(map(str, _newlines(record))).encode())
+        head += b'"nl":[%s],' % ",".join(map(str, _newlines(record))).encode()
         record = record.replace(b"\n", b" ")
-    else:
-        head = b'{"seq":%d,' % seq
     middle = memoryview(record)[1:-1]
     return head, middle, b',"crc":"%08x"}\n' % zlib.crc32(middle, zlib.crc32(head))
 
@@ -79,11 +86,11 @@ def line(seq: int, record: bytes) -> bytes:
 
 
 def bare(record: bytes | memoryview) -> bytes:
-    """A record as it was appended: without the `seq` and `crc` that `scan` leaves in it. O(bytes)."""
+    """A record as it was appended: without the `seq`, `with` and `crc` that `scan` leaves in it. O(bytes)."""
     whole = bytes(record)
     if not whole.startswith(_START):
         return whole
-    return b"{" + whole[whole.index(b",") + 1 : -_TAIL_BYTES] + b"}"
+    return b"{" + whole[_own(whole, 0) : -_TAIL_BYTES] + b"}"
 
 
 def scan(data: bytes, first_seq: int = 0) -> Scan:
@@ -108,7 +115,8 @@ def scan(data: bytes, first_seq: int = 0) -> Scan:
             or (stop < 0 and not _is_json(view[pos:end]))  # see _is_json: only the last can be cut off
         ):
             return _scan_rest(data, pos, first_seq, records)
-        add(view[pos:end] if is_plain else _with_newlines(data[pos:end]))
+        is_whole = is_plain or not starts(_NEWLINES, _own(data, pos))
+        add(view[pos:end] if is_whole else _with_newlines(data[pos:end]))
         pos, seq = end + 1, seq + 1
     needs_newline = bool(records) and stop < 0
     return Scan(
@@ -121,6 +129,8 @@ def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview])
     line_number = first_seq + len(records) + 1
     end, needs_newline = pos, False
     after: list[memoryview] = []
+    firsts: list[int | None] = []
+    gap_ends = -1
     last_seq = first_seq + len(records) - 1
     for start, stop in _lines(data, pos):
         for record_start, record_end, seq in _whole_records(data, start, stop):
@@ -132,10 +142,15 @@ def _scan_rest(data: bytes, pos: int, first_seq: int, records: list[memoryview])
                 records.append(record)
                 end, needs_newline = record_end, True
             else:
+                gap_ends = record_start if gap_ends < 0 else gap_ends
                 after.append(record)
+                firsts.append(_first(data, record_start))
             last_seq = seq
-    damage = Damage(line=line_number, after=tuple(after)) if after else None
-    if damage is None and not records and first_seq == 0 and not _is_cut_off_creation(data):
+    # A page of a write that was never synced reads as zeros.
+    gap = first_seq + len(records)
+    is_torn = all(first is not None and first <= gap for first in firsts) and 0 in data[end:gap_ends]
+    damage = Damage(line=line_number, after=tuple(after)) if after and not is_torn else None
+    if damage is None and not after and not records and first_seq == 0 and not _is_cut_off_creation(data):
         damage = Damage(line=1, after=())
     return Scan(records=tuple(records), end=end, needs_newline=needs_newline, damage=damage)
 
@@ -208,7 +223,7 @@ def _newlines(record: bytes) -> list[int]:
 
 def _with_newlines(whole: bytes) -> memoryview:
     """`whole`, a good line, with the line ends put back that `frame` took out, and their list left out."""
-    after_seq = whole.index(b",") + 1
+    after_seq = _own(whole, 0)
     if not whole.startswith(_NEWLINES, after_seq):
         return memoryview(whole)
     close = whole.index(b"]", after_seq)
@@ -218,6 +233,21 @@ def _with_newlines(whole: bytes) -> memoryview:
     for place in places:
         restored[after_seq - 1 + int(place)] = 0x0A
     return memoryview(bytes(restored))
+
+
+def _own(data: bytes, start: int) -> int:
+    """Where a record's own members, or the list of its line ends, begin in the line at `start`."""
+    at = data.index(b",", start) + 1
+    return data.index(b",", at) + 1 if data.startswith(_WITH, at) else at
+
+
+def _first(data: bytes, start: int) -> int | None:
+    """The number of the first record that was written with the one at `start`; none where that is itself."""
+    at = data.index(b",", start) + 1
+    if not data.startswith(_WITH, at):
+        return None
+    digits = data[at + len(_WITH) : data.index(b",", at)]
+    return int(digits) if digits.isdigit() else None
 
 
 def lines(records: Sequence[bytes]) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""`python -m faults.simulation --seed 7 --steps 2000`: plays histories; a seed that fails plays again alike."""
+"""`python -m faults.simulation --seed 7 --steps 2000`: plays histories; a seed that fails plays again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def main() -> int:
     asked.add_argument("--minutes", type=float, default=None, help="stop after so long")
     asked.add_argument("--history", type=int, default=HISTORY_STEPS, help="steps of one history")
     asked.add_argument("--show", action="store_true", help="print every step of the first seed, and stop")
-    asked.add_argument("--state", type=Path, default=None, help="a file to go on from, and to leave counts in")
+    asked.add_argument("--state", type=Path, default=None, help="a file to go on from, with the counts")
     told = asked.parse_args()
     sys.unraisablehook = lambda _: None  # coroutines of daemons that died
     if told.show:

@@ -26,10 +26,11 @@ from compactd.formats.base import read_messages
 from compactd.session import Session
 from compactd.sessions import Sessions, Start
 from compactd.store.base import Durability
-from faults.simulation.watched import Reference
+from faults.simulation.watched import Reference, must
 from laws.life import newest_stays, numbers, reopened, shown
 
-WORDS = "so we went on and looked at it once more until all was well ".split()
+WORDS = ["so", "we", "went", "on", "and", "looked", "at", "it", "once", "more", "until", "all", "was", "well"]
+_LENGTHS = (*(3, 5, 10, 20) * 4, 40, 100, 600)
 REFUSALS = (NothingToUndo, CannotFit, SessionBusy)
 """What a request may be answered with on a healthy disk."""
 
@@ -43,7 +44,7 @@ class Client:
         self.name = name
         self.durability: Durability = "disk" if dice.random() < 0.8 else "os"
         self._profile = dice.choice(tuple(PROFILES))
-        self._window = dice.choice((2_000, 4_000, 200_000, 200_000, 200_000))
+        self._window = dice.choice((2_000, *(200_000,) * 5))
         self._dice = dice
         self._reference = reference
         self._note = note
@@ -72,12 +73,12 @@ class Client:
             started = await sessions.start(want)
         except SessionCorrupt:
             known = self._reference.sessions.get(self.name)
-            assert known is not None and not known.acknowledged, "damaged, though it was synced"
+            must(known is not None and not known.acknowledged, "damaged, though it was synced")
             self._note("corrupt")
-            await self._delete(sessions)
+            await self.delete(sessions)
             return None
         except StorageFailed as error:
-            assert not self.is_healthy, error.message
+            must(not self.is_healthy, error.message)
             return None
         if not started.resumed:
             if self.name in self._reference.maybe:
@@ -122,7 +123,7 @@ class Client:
         try:
             await _ASKS[what](self, session)
         except StorageFailed as error:
-            assert not self.is_healthy, f"{what}: {error.message}"
+            must(not self.is_healthy, f"{what}: {error.message}")
             self._note(f"{self.name} {what}: refused by the disk")
         except REFUSALS as error:
             self._note(f"{self.name} {what}: {type(error).__name__}")
@@ -146,9 +147,9 @@ class Client:
             self._unanswered.remove(raws)
         ids = (*taken.intake.entry_ids,)
         assert len(ids) == len(raws)
-        for entry_id, raw in zip(ids, raws, strict=True):
+        for entry_id, (message, raw) in zip(ids, read, strict=True):
             assert self.said.setdefault(entry_id, bytes(raw)) == bytes(raw)
-            if entry_id not in self.path:
+            if message.id not in taken.intake.duplicates:  # these may be on a branch that was left
                 self.path.append(entry_id)
         self.said = {one: self.said[one] for one in sorted(self.said, key=_number)}
 
@@ -195,7 +196,9 @@ class Client:
     async def pin(self, session: Session) -> None:
         """Any message."""
         if self.said:
-            await session.durable(session.pin([self._dice.choice(list(self.said))], self._dice.random() < 0.7))
+            await session.durable(
+                session.pin([self._dice.choice(list(self.said))], self._dice.random() < 0.7)
+            )
 
     async def branch(self, session: Session) -> None:
         """Back to any message on the branch."""
@@ -216,11 +219,12 @@ class Client:
         text = msgspec.json.decode(source)["id"]
         self._reference.secrets.append(_secret(text).encode())
 
-    async def _delete(self, sessions: Sessions) -> None:
+    async def delete(self, sessions: Sessions) -> None:
+        """See `session/delete`."""
         try:
             await sessions.delete(self.name)
         except StorageFailed as error:
-            assert not self.is_healthy, error.message
+            must(not self.is_healthy, error.message)
         except CompactdError as error:
             self._note(f"{self.name} delete: {type(error).__name__}")
         self.forget()
@@ -229,7 +233,7 @@ class Client:
         self._made += 1
         number = f"{self.name}.{self._made}"
         dice = self._dice
-        words = " ".join(dice.choices(WORDS, k=dice.choice((3, 5, 10, 10, 20, 20, 40, 40, 100, 600))))
+        words = " ".join(dice.choices(WORDS, k=dice.choice(_LENGTHS)))
         text = f"word {_secret(number)} is here: {words}"
         kind = dice.random()
         message: dict[str, object]
@@ -242,7 +246,12 @@ class Client:
             message = {"role": "assistant", "content": text, "id": number}
         else:
             self._open_calls.append(f"call {number}")
-            block = {"type": "tool_call", "call_id": f"call {number}", "name": "run", "arguments": {"x": text}}
+            block = {
+                "type": "tool_call",
+                "call_id": f"call {number}",
+                "name": "run",
+                "arguments": {"x": text},
+            }
             message = {"role": "assistant", "content": [block], "id": number}
         raw = msgspec.json.encode(message)
         # Line ends between tokens, as a client may send them.

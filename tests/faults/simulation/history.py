@@ -24,14 +24,14 @@ from faults.simulation.client import Client
 from faults.simulation.loop import Loop
 from faults.simulation.machine import Death, Died, Machine
 from faults.simulation.platter import Folder, Platter
-from faults.simulation.watched import Reference, WatchedStore
+from faults.simulation.watched import Reference, WatchedStore, must
 from laws.quiet_world import Quiet
 
 T = TypeVar("T")
 
 HOME = Path("/there/home")
 NUMBERS = (errno.EIO, errno.ENOSPC, errno.EACCES, errno.EMFILE)
-ALONE = (*("append",) * 16, *("undo", "redo", "prune", "begin", "configure", "pin") * 2, "compact")
+ALONE = (*("append",) * 40, *("undo", "redo", "prune", "configure", "pin") * 3, "begin", "compact")
 
 
 class Failed(Exception):
@@ -170,11 +170,11 @@ class History:
             session = self._sessions.open.get(client.name)
             if session is not None and self._dice.random() < 0.5:
                 # Its input ends while requests are on their way: what was taken in is written all the same.
-                task = asyncio.ensure_future(client.append(session))
+                tasks = [asyncio.ensure_future(client.append(session)) for _ in range(3)]
                 await asyncio.sleep(0)
                 await self._sessions.close_all()
-                await asyncio.gather(task, return_exceptions=True)
-                assert task.exception() is None or not client.is_healthy, "dropped at the end"
+                for failed in await asyncio.gather(*tasks, return_exceptions=True):
+                    assert failed is None or not client.is_healthy, f"dropped at the end: {failed!r}"
         await self._sessions.close_all()
         await self._sessions.store.close()
         assert self._machine.open_files == 0, "files that nobody closed"
@@ -195,7 +195,8 @@ class History:
                 await self._fill_index()
             return
         if session.journal is not None and kind > 0.97:
-            return await self._end(client, session)
+            await self._end(client, session)
+            return
         if kind > 0.93 and client.is_healthy:
             self._second_daemon(client)
         await self._requests(client, session, kind)
@@ -211,8 +212,8 @@ class History:
         if kind > 0.90:
             await client.ask(session, "branch")
             return
-        asked = [self._dice.choice(ALONE)]
-        if kind < 0.35:
+        asked = ["compact"] if kind > 0.88 else [self._dice.choice(ALONE)]
+        if kind < 0.35 or kind > 0.88:
             asked += ["append"] * self._dice.choice((1, 2, 3))
         await asyncio.gather(*(client.ask(session, one) for one in asked))
 
@@ -224,7 +225,7 @@ class History:
                 assert not client.is_healthy
             return
         self._note(f"{client.name} delete")
-        await client._delete(self._sessions)
+        await client.delete(self._sessions)
 
     async def _mend(self, client: Client) -> None:
         """After a refusal the client starts over, sooner or later."""
@@ -292,9 +293,9 @@ class History:
                 assert secret not in file.data, f"{secret!r} is still in {path}"
 
     async def _fill_index(self) -> None:
-        """An index of all that was said, on the disk: the real one is SQLite's, and none of ours to simulate."""
+        """An index of all that was said, on the disk: the real one is SQLite's, which is not simulated."""
         home = self._platter.at(HOME)
-        if not isinstance(home, Folder) or INDEX in home.names:
+        if not isinstance(home, Folder):
             return
         file = self._platter.file()
         file.write(0, b"".join(bytes(file.data) for path, file in self._platter.files() if "jsonl" in path))
@@ -310,7 +311,7 @@ class History:
         try:
             store.open(client.name, durability="disk")
         except SessionLocked as locked:
-            assert locked.data["pid"] in (os.getpid(), None)
+            must(locked.data["pid"] in (os.getpid(), None), "locked by somebody else")
         except StorageFailed:
             assert not client.is_healthy
         else:

@@ -1,7 +1,7 @@
 """An event loop whose clock and workers are the simulation's: the same seed, the same order of everything.
 
-A worker's job is done at one moment between two turns of the loop, which one the dice say. A loop with nothing
-to do, no job and no timer, while somebody still waits, is a lost wake-up.
+A worker's job is done at one moment between two turns of the loop: the dice say which. A loop with nothing to
+do, no job and no timer, while somebody still waits, is a lost wake-up.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Loop(asyncio.BaseEventLoop):
         """Nobody sleeps."""
 
     def abandon(self) -> None:
-        """The process died: nothing of it goes on. What its coroutines do in their `finally` finds it dead."""
+        """The process died: nothing of it goes on. What its coroutines do at their end finds it dead."""
         self._jobs.clear()
         for task in asyncio.all_tasks(self):
             task._log_destroy_pending = False  # type: ignore[attr-defined]

@@ -154,6 +154,9 @@ class Machine:
             self._call("sync")
         except OSError:
             self._open[fd].node.drop(self._dice)
+            # To be killed between a failed sync and the cut that follows it is past mending: what the system
+            # shows then is not on the disk, and every later sync says yes (docs/proof.md).
+            self.dies_in = None
             raise
         self._open[fd].node.sync()
 

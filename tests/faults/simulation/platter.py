@@ -2,7 +2,7 @@
 
 Bytes are safe once their file was synced, a name once its folder was. Of what came after, a power cut keeps
 any beginning of the changes of sizes and names, and any of the pages and sectors written; what it does not
-keep reads as zeros, or as it was before. (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014.)
+keep reads as zeros, or as before. (Pillai et al., "All File Systems Are Not Created Equal", OSDI 2014.)
 """
 
 from __future__ import annotations

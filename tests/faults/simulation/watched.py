@@ -1,7 +1,7 @@
 """What the store was given and what it acknowledged, noted where the sessions speak to it.
 
-This is the reference: it knows nothing of files. A record is acknowledged once `durable` returned for it; from
-then on it has to come back, at its place, byte for byte, until it is replaced.
+This is the reference: it knows nothing of files. A record is acknowledged once `durable` returned for it;
+from then on it has to come back, at its place, byte for byte, until it is replaced.
 """
 
 from __future__ import annotations
@@ -14,6 +14,12 @@ from compactd.store.folder import FolderStore
 from compactd.store.index import FileIndex
 from compactd.store.records import bare
 from faults.simulation.machine import Machine
+
+
+def must(holds: bool, why: str) -> None:
+    """Raises `AssertionError` where it does not hold."""
+    if not holds:
+        raise AssertionError(why)
 
 
 class Kept:
@@ -61,6 +67,7 @@ class WatchedJournal:
         self._kept = kept
         self._records = list(records)
         self._numbers = {inner.last: len(self._records)}
+        self._is_replacing = False
 
     @property
     def last(self) -> int:
@@ -94,6 +101,8 @@ class WatchedJournal:
         assert self._records[:count] == records or self._kept.doubtful
         if count > len(self._kept.acknowledged):
             self._kept.acknowledged[:] = self._records[:count]
+        if not self._is_replacing:
+            self._kept.doubtful = {}
 
     def resume(self) -> int | None:
         """See `Journal.resume`."""
@@ -108,7 +117,9 @@ class WatchedJournal:
         for at, record in changes.items():
             kept.tried.setdefault(at, set()).add(record)
         kept.doubtful = dict(changes)
+        self._is_replacing = True
         await self._inner.replace(changes)
+        self._is_replacing = False
         for at, record in changes.items():
             self._records[at] = record
         # It stands in a file that was written as a whole and synced.
@@ -123,7 +134,7 @@ class WatchedJournal:
         try:
             await self._inner.close()
         except RecordsLost as lost:
-            assert lost.lost_from >= len(self._kept.acknowledged)
+            must(lost.lost_from >= len(self._kept.acknowledged), "acknowledged, and lost in closing")
             raise
 
 
@@ -149,7 +160,9 @@ class WatchedStore:
         """See `Store.create`."""
         # What is there may be half of a creation or deletion that was never answered.
         known = self._reference.sessions.get(session_id)
-        assert known is None or not known.acknowledged or session_id in self._reference.maybe, "a session that is there was made anew"
+        assert known is None or not known.acknowledged or session_id in self._reference.maybe, (
+            "a session that is there was made anew"
+        )
         self._reference.maybe.add(session_id)
         kept = Kept(durability)
         kept.tried[0] = {first}
@@ -167,8 +180,14 @@ class WatchedStore:
         for at, record in enumerate(records):
             kept.tried[at] = {record}
         kept.tried = {at: those for at, those in kept.tried.items() if at < len(records)}
+        # A replacement that got no answer may be seen and yet be lost with the power, until the next sync.
+        sides = {
+            at: (kept.acknowledged[at], new)
+            for at, new in kept.doubtful.items()
+            if at < len(kept.acknowledged)
+        }
+        kept.doubtful = {at: old if records[at] == new else new for at, (old, new) in sides.items()}
         kept.acknowledged[:] = records[: len(kept.acknowledged)]
-        kept.doubtful = {}
         kept.is_certain = True
         return WatchedJournal(inner, kept, records), found
 

@@ -1,0 +1,155 @@
+"""What is fuzzed: each takes bytes and raises where the daemon would have done what it must not."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.fold import fold
+from compactd.errors import CompactdError
+from compactd.following import decode_entries
+from compactd.formats.base import read_messages
+from compactd.formats.detect import read
+from compactd.formats.journalled import decoder_of
+from compactd.rpc.envelope import Envelope, Rejected, read_envelope
+from compactd.rpc.framing import Fault, Frame, Framer
+from compactd.settings import from_client, from_file
+from compactd.store.migrate import FORMAT
+from compactd.store.reading import content_of, id_of
+from compactd.store.records import bare, scan
+
+TESTS = Path(__file__).parents[2]
+PIECES = (1, 7, 64)
+"""Sizes of the reads that bytes may come in; the frames are the same whatever they are."""
+
+
+def framing(data: bytes) -> None:
+    """Messages cut out of bytes: the same ones however these were split, and always some or none."""
+    whole = _frames(data, len(data) or 1)
+    for size in PIECES:
+        assert _frames(data, size) == whole, f"other frames in pieces of {size}"
+
+
+def _frames(data: bytes, size: int) -> list[object]:
+    framer = Framer(limit_bytes=4_096)
+    frames: list[Frame] = []
+    for start in range(0, len(data), size):
+        frames += framer.feed(data[start : start + size])
+        if framer.broken:
+            break
+    if not framer.broken:
+        frames += framer.end()
+    return [(frame.code, frame.fatal) if isinstance(frame, Fault) else bytes(frame) for frame in frames]
+
+
+def wire(data: bytes) -> None:
+    """A body of JSON-RPC: a request, or an answer that says what is wrong with it."""
+    assert isinstance(read_envelope(data), Envelope | Rejected)
+
+
+def messages(data: bytes) -> None:
+    """A message as a client sends it: taken, or refused with what is wrong."""
+    try:
+        read_messages([Raw(data)])
+    except CompactdError:
+        return
+
+
+def journal(data: bytes) -> None:
+    """A session's file: opened, or refused in so many words; what opens is written back alike."""
+    found = scan(data)
+    records = [bare(record) for record in found.records]
+    session_id = id_of(found.records[0]) if found.records else None
+    try:
+        content = content_of(data, session_id or "s1", FORMAT)
+        entries = decode_entries(content.records)
+    except CompactdError:
+        return
+    assert [bare(record) for record in content.records] == records
+    assert content.end <= len(data)
+    try:
+        fold(entries, decoder_of(entries))
+    except (KeyError, IndexError, ValueError):
+        # Whole records with right checksums that no daemon wrote in this order: only a forger can.
+        return
+
+
+def formats(data: bytes) -> None:
+    """A session file of somebody: read, or refused in so many words."""
+    try:
+        read(data)
+    except CompactdError:
+        return
+
+
+def settings(data: bytes) -> None:
+    """A file of settings, and a client's: read, with warnings or none."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "config.toml"
+        path.write_bytes(data)
+        from_file(path, "user")
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # what is no JSON never gets there
+    try:
+        from_client(Raw(data))
+    except CompactdError:
+        return
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    "framing": framing,
+    "wire": wire,
+    "messages": messages,
+    "journal": journal,
+    "formats": formats,
+    "settings": settings,
+}
+
+_REQUESTS = (
+    b'{"jsonrpc":"2.0","id":1,"method":"session/start","params":{"session_id":"s1","compaction":{"keep":1}}}\n',
+    b'{"jsonrpc":"2.0","id":"a","method":"session/append","params":{"session_id":"s1","messages":[]}}\n',
+    b'[{"jsonrpc":"2.0","method":"initialized"},{"jsonrpc":"2.0","id":2,"method":"daemon/ping"}]\n',
+    b'{"jsonrpc":"2.0","id":3,"result":null}\n{"jsonrpc":"2.0","id":-4.5,"method":"x"}\n',
+)
+_MESSAGES = (
+    b'{"role":"user","content":"hello","id":"m1","created_at":1.5}',
+    b'{"role":"assistant","content":[{"type":"tool_call","call_id":"c","name":"run","arguments":{"a":[1]}}],'
+    b'"usage":{"input_tokens":5,"output_tokens":2},"stop_reason":"end_turn"}',
+    b'{"role":"tool","content":[{"type":"tool_result","call_id":"c","content":[{"type":"text","text":"x"}]}]}',
+    b'{"role":"user","content":[{"type":"image","media_type":"image/png","data":"iVBORw0KGgo="}],"meta":{}}',
+)
+_SETTINGS = (
+    b'[compaction]\nprofile = "opal"\nkeep_recent = 2000\nthreshold = 0.8\nenabled = true\n',
+    b'model = "openai/gpt-5"\n[compaction]\ncontext_window = 1_000\n[loop]\nmax_requests = 9\n',
+    b'{"compaction":{"profile":"klaude","prune":true,"reserve":16384}}',
+)
+
+
+def seeds(name: str) -> list[bytes]:
+    """Real inputs to begin with, and what was found before (`corpus`/<target>)."""
+    found = sorted((Path(__file__).parent / "corpus" / name).glob("*"))
+    kept = [path.read_bytes() for path in found]
+    match name:
+        case "framing":
+            framed = [b"Content-Length: %d\r\n\r\n%s" % (len(one), one) for one in _REQUESTS]
+            return [*kept, *_REQUESTS, *framed, b"".join(framed)]
+        case "wire":
+            return [*kept, *_REQUESTS]
+        case "messages":
+            return [*kept, *_MESSAGES]
+        case "journal":
+            return [
+                *kept,
+                *(path.read_bytes()[:20_000] for path in sorted(TESTS.glob("journals/v*/*.jsonl"))),
+            ]
+        case "formats":
+            sessions = sorted((TESTS / "fixtures" / "sessions").glob("*.*"))
+            return [*kept, *(path.read_bytes()[:8_000] for path in sessions)]
+        case _:
+            return [*kept, *_SETTINGS]

@@ -1,0 +1,96 @@
+"""Journals cut, flipped and zeroed: what opens is a beginning of what was appended, or is told as damage."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+
+from compactd.errors import CompactdError, SessionCorrupt, SessionNotFound
+from compactd.store.migrate import FORMAT
+from compactd.store.reading import content_of, id_of
+from compactd.store.records import bare, scan
+
+JOURNALS = Path(__file__).parents[2] / "journals"
+BLOCK = 4096
+
+
+class Journal:
+    """A real journal and what is in it."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        first = scan(data).records[0]
+        self.session_id = id_of(first) or ""
+        self.records = self._records(data)
+        self.ends = [at + 1 for at, byte in enumerate(data) if byte == 0x0A]
+
+    def _records(self, data: bytes) -> list[bytes]:
+        content = content_of(data, self.session_id, FORMAT)
+        return [bare(record) for record in content.records]
+
+    def opened(self, data: bytes) -> list[bytes] | None:
+        """What opens of a damaged copy; none where it is told as damaged, or as never begun."""
+        try:
+            return self._records(data)
+        except (SessionCorrupt, SessionNotFound):
+            return None
+        except CompactdError as error:
+            raise AssertionError(f"told as {type(error).__name__}") from error
+
+
+def cut(journal: Journal, places: list[int]) -> Counter[str]:
+    """Cuts it at each of these places: what is left is exactly the records that stand before."""
+    counts: Counter[str] = Counter()
+    for place in places:
+        found = journal.opened(journal.data[:place])
+        whole = sum(end <= place for end in journal.ends)
+        # A last record that lacks but its line's end is whole.
+        whole += whole < len(journal.ends) and journal.ends[whole] - 1 == place
+        assert (found or []) == journal.records[:whole], f"cut at {place}"
+        counts["cut"] += 1
+    return counts
+
+
+def every_byte(journal: Journal) -> list[int]:
+    """Each byte of the first three records and of the last."""
+    last = journal.ends[-2] if len(journal.ends) > 1 else 0
+    return [*range(journal.ends[min(2, len(journal.ends) - 1)] + 1), *range(last, len(journal.data) + 1)]
+
+
+def flipped(journal: Journal, dice: random.Random, times: int) -> Counter[str]:
+    """One bit at a random place: told as damage, or what was hit is the last record."""
+    counts: Counter[str] = Counter()
+    for _ in range(times):
+        data = bytearray(journal.data)
+        data[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        _told_or_short(journal, bytes(data), len(journal.records) - 1)
+        counts["flip"] += 1
+    return counts
+
+
+def zeroed(journal: Journal, dice: random.Random, times: int) -> Counter[str]:
+    """A block of zeros: told as damage, or what is gone reaches to the end of the last write."""
+    counts: Counter[str] = Counter()
+    for _ in range(times):
+        data = bytearray(journal.data)
+        start = dice.randrange(len(data)) // BLOCK * BLOCK
+        stop = min(start + BLOCK, len(data))
+        data[start:stop] = bytes(stop - start)
+        before = sum(end <= start for end in journal.ends)
+        _told_or_short(journal, bytes(data), before)
+        counts["zeros"] += 1
+    return counts
+
+
+def _told_or_short(journal: Journal, data: bytes, least: int) -> None:
+    found = journal.opened(data)
+    if found is not None and found != journal.records:
+        assert found == journal.records[: len(found)], "a record was changed"
+        assert len(found) >= least, "records in the middle are gone, and nothing was told"
+
+
+def journals(more: Path | None = None) -> list[Journal]:
+    """Those of every version that landed, and others."""
+    paths = sorted(JOURNALS.glob("v*/*.jsonl")) + (sorted(more.glob("*.jsonl")) if more else [])
+    return [Journal(path.read_bytes()) for path in paths]

@@ -1,0 +1,20 @@
+"""Each place where bytes of others come in takes what was once found to break it, and some of anything."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from faults.fuzz.mutating import mutated
+from faults.fuzz.targets import TARGETS, seeds
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_bytes_of_any_kind_are_taken_or_refused_in_so_many_words(name: str) -> None:
+    real = seeds(name)
+
+    for one in real:
+        TARGETS[name](one)
+    for number in range(40):
+        TARGETS[name](mutated(real, Random(f"{name} {number}")))

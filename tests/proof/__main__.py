@@ -1,0 +1,89 @@
+"""`python -m proof`: faults, attacks and fuzz, two minutes each; `--part faults --minutes 55` one of them.
+
+Each run goes on from the seed where the last one stopped. What came of it stands in docs/proof.json, and as a
+table in docs/proof.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import sys
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from proof.parts import PARTS, ROOT, Row
+
+RESULTS = ROOT / "docs" / "proof.json"
+PAGE = ROOT / "docs" / "proof.md"
+MARK = "<!-- the table: written by `make proof` -->\n"
+SMALL_MINUTES = 2.0
+FULL_MINUTES = 55.0
+
+
+class Kept(Struct, kw_only=True):
+    """One row of the table, over all runs."""
+
+    part: str
+    row: Row
+    """The last run's."""
+    date: str
+    all_times: int
+    all_lost: int
+    first_seed: int | None = None
+
+
+def main() -> int:
+    """Exit code 1 where something was lost or got through."""
+    asked = argparse.ArgumentParser(prog="python -m proof", description=__doc__)
+    asked.add_argument("--part", choices=sorted(PARTS), default=None)
+    asked.add_argument("--minutes", type=float, default=None, help="of each part")
+    asked.add_argument("--table", action="store_true", help="only write the table anew")
+    told = asked.parse_args()
+    kept = _load()
+    minutes = told.minutes or (SMALL_MINUTES if told.part is None else FULL_MINUTES)
+    lost = 0
+    for part in () if told.table else [told.part] if told.part else list(PARTS):
+        for run, share in PARTS[part]:
+            key = f"{part}/{run.__name__}"
+            before = kept.get(key)
+            seed = (before.row.next_seed if before is not None else None) or 1
+            row = run(seed, minutes * share)
+            print(f"{part}: {row.fault}: {row.times:,} {row.unit}, lost {row.lost}", flush=True)
+            lost += row.lost
+            counts = before is not None and row.next_seed is not None
+            kept[key] = Kept(
+                part=part,
+                row=row,
+                date=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
+                all_times=row.times + (before.all_times if counts and before is not None else 0),
+                all_lost=row.lost + (before.all_lost if counts and before is not None else 0),
+                first_seed=before.first_seed if before is not None else row.first_seed,
+            )
+            RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(kept), indent=1) + b"\n")
+    _write_table(PAGE, kept)
+    return 1 if lost else 0
+
+
+def _load() -> dict[str, Kept]:
+    if not RESULTS.exists():
+        return {}
+    return msgspec.json.decode(RESULTS.read_bytes(), type=dict[str, Kept])
+
+
+def _write_table(page: Path, kept: dict[str, Kept]) -> None:
+    lines = ["| part | fault | times | lost | seeds | last run |", "|---|---|--:|--:|---|---|"]
+    for key in sorted(kept):
+        one = kept[key]
+        seeds = "–" if one.row.next_seed is None else f"{one.first_seed} … {one.row.next_seed - 1}"
+        times = f"{one.all_times:,} {one.row.unit}"
+        lines.append(f"| {one.part} | {one.row.fault} | {times} | {one.all_lost} | {seeds} | {one.date} |")
+    before, _, after = page.read_text(encoding="utf-8").partition(MARK)
+    rest = after.partition(MARK)[2]
+    page.write_text(before + MARK + "\n".join(lines) + "\n" + MARK + rest, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

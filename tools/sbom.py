@@ -29,7 +29,7 @@ def licence(name: str, version: str) -> str:
     if about["Version"] != version:
         return ""
     for field in ("License-Expression", "License"):
-        text = (about.get(field) or "").strip()
+        text = about[field].strip() if field in about else ""
         if text and "\n" not in text and len(text) < 80:
             return text
     kinds = [

@@ -70,16 +70,20 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     A missing file is no layer. A file with a mistake sets what it can.
     """
     try:
-        size = path.stat().st_size
-    except (OSError, ValueError):  # ValueError: a name with a NUL is no file's
+        # In a workspace that came from elsewhere it may be a link to `/dev/zero`: no size, and no end.
+        with path.open("rb") as file:
+            data = file.read(FILE_LIMIT_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a NUL is no file's
         return None, ()
-    if size > FILE_LIMIT_BYTES:
+    except OSError as error:
+        return None, (f"{source} is ignored: {error}",)
+    if len(data) > FILE_LIMIT_BYTES:
         return None, (f"{source} is ignored: it is larger than {FILE_LIMIT_BYTES} bytes",)
     import tomllib
 
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        table = tomllib.loads(data.decode("utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
         return None, (f"{source} is ignored: {error}",)
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:

@@ -1,4 +1,4 @@
-"""Keys go to their own provider, in a header, and are written nowhere: not where it quotes them back, either."""
+"""Keys go to their own provider, in a header, and are written nowhere, also where it quotes them back."""
 
 from __future__ import annotations
 

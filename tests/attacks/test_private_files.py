@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import stat
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from bridges.agents_made import Turn
 from bridges.hook_runs import Agent
-from cli.command_line import COMPACTD, TIMEOUT_S, environment
+from cli.command_line import TIMEOUT_S, environment
 from cli.session_files import openai
 from e2e.client import Daemon
 from e2e.talk import CHARS4, turns, user
@@ -63,13 +65,20 @@ def test_whatever_a_daemon_writes_is_for_its_user_alone_under_any_umask(tmp_path
 
 def test_what_the_hook_keeps_of_another_agents_session_is_for_its_user_alone(tmp_path: Path) -> None:
     agent = Agent("claude-code", tmp_path)
-    agent.start()
-    agent.prompt("Never touch the public API.")
-    agent.before()
-    agent.stop()
+    agent.session.say(Turn("user", "Never touch the public API."))
+    event = json.dumps(agent.session.event("Stop")).encode()
+
+    done = subprocess.run(
+        careless("hook", "claude-code"),
+        input=event,
+        env=environment(tmp_path),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
 
     kept = tmp_path / "data"
-    assert [path.name for path in kept.rglob("*.log")] == ["hooks.log"]
+    assert done.returncode == 0
+    assert {path.suffix for path in kept.rglob("*") if path.is_file()} >= {".json", ".jsonl"}
     assert list(open_to_others(kept)) == []
 
 
@@ -95,15 +104,3 @@ def test_a_file_that_a_command_makes_is_for_its_user_alone_and_one_that_was_ther
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir() if path.is_file()}
     assert modes.pop("in.json")
     assert modes == {"compacted.json": 0o600, "page.html": 0o600, "shared.jsonl": 0o644}
-
-
-def test_a_list_of_processes_shows_no_word_of_a_session(tmp_path: Path) -> None:
-    """Words and keys come on stdin, by a file or the environment: no command of ours has an option for a key."""
-    help_texts = [
-        subprocess.run([*COMPACTD, name, "--help"], capture_output=True, check=True, env=environment(tmp_path))
-        for name in ("serve", "chat")
-    ]
-
-    for done in help_texts:
-        assert b"--key" not in done.stdout
-        assert b"--api" not in done.stdout

@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from compactd.core.entries import Item
 from compactd.core.lexicon import KINDS, LINE, RUN, WORD, Lexicon
-from compactd.core.units import FactCache, Facts, unit_of, units_of
+from compactd.core.units import FactCache, Facts, units_in, units_of
 from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
 TOO_LARGE = "(" + "?!." * 700 + ")"
@@ -68,7 +68,7 @@ def test_a_unit_that_is_read_again_is_the_one_whose_facts_were_packed(message: I
         lines = [cache.lexicon.line(unit.text) for unit in units]
         assert [len(line.features) for line in lines] == counts(facts)[at]
         assert [f for line in lines for f in line.features] == list(array("I", part.shown))
-        assert [unit_of(message, facts, at, nth) for nth in range(part.count)] == list(units)
+        assert list(units_in(message, facts, at)) == list(units)
 
 
 def test_a_line_too_large_to_be_quoted_leaves_its_neighbours_their_places() -> None:

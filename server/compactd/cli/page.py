@@ -28,14 +28,16 @@ Look = Literal["", "due", "bad"]
 
 _STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
 
-# What could command a terminal, or hide in a line: control characters but tab and line end, and marks that
-# reverse the reading direction. Sessions hold whatever a tool printed.
+# What could command a terminal, or hide in a line: control characters but tab and line end, marks that turn
+# the reading direction, and letters that nobody sees (U+FEFF, tags). Sessions hold whatever a tool printed.
 _UNSEEN = dict.fromkeys(
     (
         *(code for code in range(0x20) if code not in (0x09, 0x0A)),
         *range(0x7F, 0xA0),
         *range(0x202A, 0x202F),
         *range(0x2066, 0x206A),
+        *(0x061C, 0x200E, 0x200F, 0xFEFF),
+        *range(0xE0000, 0xE0080),
     )
 )
 

@@ -98,7 +98,7 @@ class Conversation:
         self._begins: list[int] = [0]
         self._places: dict[int, Place] = {}
         self._reading: tuple[int, int, Iterator[Unit]] = (-1, 0, iter(()))
-        """The quotable part that `alone` was asked for last, how many of its units it has passed, and the rest."""
+        """What `alone` was asked for last: the quotable part, how many of its units are passed, the rest."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
@@ -177,8 +177,8 @@ class Conversation:
         return Place(quotable.item, quotable.role, text, bool(marked))
 
     def alone(self, unit: int) -> str:
-        """The text of a unit whose neighbours nobody asks for. Asked in their order, those of one message cost
-        O(its length) together: it may have a thousand of them."""
+        """The text of a unit whose neighbours nobody asks for. Asked in order, those of one message take
+        O(its length) together: it may have thousands."""
         at = bisect_right(self._begins, unit) - 1
         quotable = self.quotable[at]
         nth = unit - self._begins[at]

@@ -13,7 +13,8 @@ from compactd.formats.lines import Warn, mend_surrogates, utf8
 from compactd.formats.loose import Given, is_list
 from compactd.formats.parts import NULL, elements, first_byte
 
-_TOKENS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.S)
+# A text that was cut off goes to the end: else each quote in it would begin another one, as long.
+_TOKENS = re.compile(rb'"(?:[^"\\]++|\\.)*+"?+|[{}\[\]]', re.S)
 _CLOSES = {b"{": b"}", b"[": b"]"}
 _BOM = b"\xef\xbb\xbf"
 

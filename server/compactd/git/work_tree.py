@@ -49,13 +49,13 @@ def _work_tree(root: Path, found: Path) -> WorkTree:
     git_dir = found
     if found.is_file():
         # A further work tree or a submodule: "gitdir: <path>" (gitrepository-layout).
-        line = found.read_text("utf-8", "surrogateescape")[:8192].partition("\n")[0]
+        line = _head(found).partition("\n")[0]
         if not line.startswith("gitdir: "):
             raise NoTree("the work tree's .git is no repository")
         git_dir = root / line.removeprefix("gitdir: ").strip()
     shared = git_dir
     if (git_dir / "commondir").is_file():
-        shared = git_dir / (git_dir / "commondir").read_text("utf-8", "surrogateescape").strip()
+        shared = git_dir / _head(git_dir / "commondir").strip()
     if not (git_dir / "HEAD").exists() or not (shared / "objects").is_dir():
         raise NoTree("the session's working_dir is in no git work tree")
     excludes = shared / "info" / "exclude"
@@ -66,6 +66,12 @@ def _work_tree(root: Path, found: Path) -> WorkTree:
         excludes=(excludes,) if excludes.is_file() else (),
         is_sha256=_is_sha256(shared / "config"),
     )
+
+
+def _head(file: Path) -> str:
+    """What can be a path: whoever made the repository may have made the file as large as the disk."""
+    with file.open("rb") as opened:
+        return opened.read(8192).decode("utf-8", "surrogateescape")
 
 
 def _is_sha256(config: Path) -> bool:

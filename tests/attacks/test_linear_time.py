@@ -1,0 +1,173 @@
+"""Texts that are made to be slow: one four times as long takes about four times as long, wherever it is read.
+
+Time is this process's own, and the shorter text of the two is the measure: neither a slow machine nor a busy
+one matters. Work that grows with the square takes sixteen times as long.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from time import process_time
+
+import msgspec
+import pytest
+from msgspec import Raw
+
+from compactd.core.answers import cleaned
+from compactd.core.atoms import atoms, commands, sentences
+from compactd.core.constraints import limits_in
+from compactd.core.entries import Appended, Compacted, Item
+from compactd.core.extract import extract
+from compactd.core.lastfiles import last_files
+from compactd.core.overflow import Failure, classify
+from compactd.core.prune import stub_text
+from compactd.core.redaction import Codec, redaction
+from compactd.core.titles import title_of
+from compactd.errors import CompactdError
+from compactd.formats.detect import read
+from compactd.formats.neutral import decode_message
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import Block, CompactionResult, Message, Role, Text, ToolCall, ToolResult
+from compactd.providers.secret import Secret, blotted
+from compactd.search import search
+
+SIZE = 3_000
+TIMES = 4
+MOST = 10.0
+"""Of the shorter text's time: 4 is linear, 16 is the square."""
+UNNOTICED_S = 0.08
+"""Below it, nobody waits, and a clock cannot tell."""
+
+PIECES = (
+    *("a", " ", "\n", "-", "`", '"', "'", "\\", "{", "[", "<", "(", "_", "0", "/", ".", "é", "あ", "#", "|"),
+    *("a.", "a/", "a b ", "never ", "never\n", "1.", "https://", "--a", "```\n", "> ", "* ", "e1 ", "[e1] "),
+    *("Error: ", "aA", "\\u", '\\"', '{"a":', "[[", "1\t", "a\r", "<a>", "a=", "│ ", "1→", "\u2028", "x1-"),
+    *("\x1b[", "1.2.3", "...", " .", "\n\n", "a,b", "max 8k tokens ", "<system-reminder>", "{'a': '"),
+    *("at a.b(c.d:1)\n", "2026-01-01 00:00:00 ", "Traceback (most recent call last):\n", "don't "),
+)
+"""Repeated, each a way to make a pattern try again: runs, openings without an end, what almost matches."""
+
+
+def item(number: int, role: Role, *blocks: Block) -> Item:
+    return Item(entry_id=f"e{number}", body=Message(role=role, content=blocks), tokens=9)
+
+
+def call(text: str) -> ToolCall:
+    return ToolCall(
+        call_id="t", name="Bash", arguments=Raw(msgspec.json.encode({"command": text, "path": text}))
+    )
+
+
+ASKED = item(1, "user", Text(text="Mend the loader."))
+
+
+def recorded(*items: Item) -> None:
+    extract(items, (), request=None, budget_tokens=2000, count=lambda text: len(text) // 4 + 1)
+
+
+def redacted(pasted: str, other: str) -> None:
+    said = [Message(role="user", content=(Text(text=text),)) for text in (pasted, other)]
+    entries = (
+        *(
+            Appended(id=f"e{n}", at=0.0, message=encode_message(one), tokens=(1, "chars4"))
+            for n, one in enumerate(said, 1)
+        ),
+        Compacted(
+            id="e3",
+            at=0.0,
+            compaction_id="c1",
+            epoch=2,
+            summary=f"## Goal\n- {pasted}\n- {other}",
+            summary_tokens=7,
+            result=CompactionResult(compacted=True),
+        ),
+    )
+    redaction(entries, frozenset(("e1",)), Codec(decode_message, encode_message, lambda message: 1, "chars4"))
+
+
+def opened(data: str) -> None:
+    with suppress(CompactdError):
+        read(data.encode("utf-8", "replace"))
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "constraints": lambda text: limits_in(item(1, "user", Text(text=text))),
+    "a title": lambda text: title_of(Message(role="user", content=(Text(text=text),))),
+    "classify": lambda text: classify(Failure(status=400, text=text)),
+    "classify JSON": lambda text: classify(
+        Failure(status=400, text=json.dumps({"error": {"message": text}}))
+    ),
+    "redact it": lambda text: redacted(text, "hunter2 12"),
+    "redact another": lambda text: redacted("hunter2 12", text),
+    "a key in it": lambda text: blotted(text, (Secret("sk-a/b+0123456789"),)),
+    "files seen last": lambda text: last_files(
+        (item(1, "assistant", call("a.py")), item(2, "tool", ToolResult(call_id="t", content=text)))
+    ),
+    "a stub": lambda text: stub_text(ToolResult(call_id="t", content=text), call(text), 9, "e1"),
+    "a file": opened,
+    "a file's message": lambda text: opened(json.dumps({"messages": [{"role": "user", "content": text}]})),
+    "a file that ends early": lambda text: opened('{"messages":[{"role":"user","content":' + text),
+    "search": lambda text: search((item(1, "user", Text(text=text)),), "zzqx", 10),
+    "names": atoms,
+    "commands": lambda text: list(commands(text)),
+    "sentences": sentences,
+    "a model's summary": cleaned,
+}
+"""What reads texts of others, each of its patterns among them."""
+
+RECORDS: dict[str, Callable[[str], object]] = {
+    "the user's": lambda text: recorded(item(1, "user", Text(text=text))),
+    "the model's": lambda text: recorded(ASKED, item(2, "assistant", Text(text=text))),
+    "a call's": lambda text: recorded(ASKED, item(2, "assistant", call(text))),
+    "a tool's": lambda text: recorded(
+        ASKED, item(2, "assistant", call("ls")), item(3, "tool", ToolResult(call_id="t", content=text))
+    ),
+}
+
+
+def took_s(reader: Callable[[str], object], text: str) -> float:
+    begun = process_time()
+    reader(text)
+    return process_time() - begun
+
+
+def grows(reader: Callable[[str], object], piece: str) -> float | None:
+    """How many times as long a text `TIMES` as long takes; none where nobody would notice."""
+    short, long = (piece * (size // len(piece)) for size in (SIZE, TIMES * SIZE))
+    took = took_s(reader, long)
+    if took < UNNOTICED_S:
+        return None
+    # Once more: what was loaded or compiled at the first time is not counted.
+    return min(took, took_s(reader, long)) / min(took_s(reader, short), took_s(reader, short))
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_no_text_takes_more_than_its_length_to_read(name: str) -> None:
+    grown = {piece: grows(READERS[name], piece) for piece in PIECES}
+
+    assert {piece: times for piece, times in grown.items() if times is not None and times > MOST} == {}
+
+
+LINES = (
+    lambda n: " ".join(f"w{n}x{at}" for at in range(40)),
+    lambda n: "a b " * 75,
+    lambda n: f"never touch part {n} of it, and always ask {n} before. " * 6,
+)
+"""Lines that are parted into pieces and sentences: each with names of its own, or all the same."""
+
+
+@pytest.mark.parametrize("name", RECORDS)
+@pytest.mark.parametrize("line", LINES, ids=("names", "words", "demands"))
+def test_a_record_of_one_huge_message_takes_no_more_than_its_length(
+    name: str, line: Callable[[int], str]
+) -> None:
+    whole = "\n".join(line(number) for number in range(TIMES * 60))
+    RECORDS[name](whole[: len(whole) // 60])
+
+    short, long = (
+        min(took_s(RECORDS[name], whole[: len(whole) // part]) for _ in range(2)) for part in (TIMES, 1)
+    )
+
+    assert long < UNNOTICED_S or long / short < MOST

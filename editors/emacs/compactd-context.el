@@ -11,10 +11,10 @@
 (require 'cl-lib)
 (require 'compactd-session)
 
-(declare-function compactd-compact "compactd")
-(declare-function compactd-undo "compactd")
-(declare-function compactd-redo "compactd")
-(declare-function compactd-search "compactd")
+(declare-function compactd-compact "compactd-commands")
+(declare-function compactd-undo "compactd-commands")
+(declare-function compactd-redo "compactd-commands")
+(declare-function compactd-search "compactd-commands")
 
 (defvar-local compactd-context--id nil "The session that this buffer is about.")
 (defvar-local compactd-context--stamp nil "What the buffer shows, in a word.")

@@ -55,6 +55,7 @@ export class Mirror {
   #session = "";
   #generation = 0;
   #window: number | undefined;
+  #isClosed = false;
 
   constructor(options: Options) {
     this.#options = options;
@@ -111,6 +112,7 @@ export class Mirror {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#daemon?.close();
     this.#daemon = undefined;
     this.#ready = undefined;
@@ -201,6 +203,7 @@ export class Mirror {
   // --- the daemon -------------------------------------------------------------------------------------------------
 
   async #start(ctx: ExtensionContext): Promise<void> {
+    if (this.#isClosed) throw new DaemonError("the session is over");
     if (this.#daemon && !this.#daemon.isAlive) this.#ready = undefined;
     if (!this.#ready) {
       if (this.#starts >= MOST_STARTS) throw this.#why ?? new DaemonError(`the daemon ended ${MOST_STARTS} times`);

@@ -14,10 +14,12 @@ from mcp import Client as Mcp
 from mcp import StdioServerParameters, stdio_client
 from mcp_types import TextContent, Tool
 
-from bridges.agents_made import COMMAND, ERROR, HASH, LIMIT, SUMMARY, Turn, past
+from bridges.agents_made import COMMAND, ERROR, HASH, LIMIT, Turn, past
 from bridges.hook_runs import Agent
 from cli.command_line import COMPACTD, TIMEOUT_S, environment, run
+from compactd.bridges.recall_sessions import Wanted, chosen
 from compactd.client import Client
+from compactd.rpc.wire import SessionInfo
 
 T = TypeVar("T")
 
@@ -70,7 +72,7 @@ class Server:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def agent(tmp_path_factory: pytest.TempPathFactory) -> Agent:
     """With a session of Claude Code's that was compacted, and one of the daemon's, of another folder."""
     home = tmp_path_factory.mktemp("home")
     agent = Agent("claude-code", home)
@@ -84,12 +86,12 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         client.session_append(
             session_id="elsewhere", messages=[{"role": "user", "content": f"Look at {HASH} \x1b[31mred"}]
         )
-    return home
+    return agent
 
 
 @pytest.fixture(scope="module")
-def server(home: Path) -> Iterator[Server]:
-    with Server(home) as server:
+def server(agent: Agent) -> Iterator[Server]:
+    with Server(agent.home) as server:
         yield server
 
 
@@ -154,20 +156,38 @@ def test_bad_arguments_are_told_and_terminal_escapes_are_not_passed_on(server: S
     assert ("red" in shown, "\x1b" in shown) == (True, False)
 
 
-def test_what_is_mirrored_while_it_serves_is_found(tmp_path: Path) -> None:
-    agent = Agent("codex", tmp_path)
-    with Server(tmp_path, "--agent", "codex") as server:
-        before = server.told("search_history", query=LIMIT)
-        agent.session.say(*past(1)).compact()
-        agent.stop()
-        first = server.told("search_history", query=LIMIT)
-        agent.session.say(Turn("user", "The new word is xylophone."))
-        agent.stop()
-        second = server.told("search_history", query="xylophone")
+def test_what_is_mirrored_while_it_serves_is_found(server: Server, agent: Agent) -> None:
+    before = server.told("search_history", query="xylophone")
+    agent.session.say(Turn("user", "The new word is xylophone."))
+    agent.stop()
+    after = server.told("search_history", query="xylophone")
 
-    assert (before.startswith("error: "), "compactd install" in before) == (True, True)
-    assert (LIMIT in first, SUMMARY in first) == (True, False)
-    assert "The new word is xylophone." in second
+    assert before.startswith("Nothing in session")
+    assert "The new word is xylophone." in after
+
+
+def test_of_an_agent_the_newest_session_is_meant_and_none_where_the_folder_has_none(tmp_path: Path) -> None:
+    stored = [about("codex:old", 1.0), about("codex:new", 3.0), about("mine", 5.0)]
+
+    found = [
+        chosen(wanted, stored, {"COMPACTD_HOME": str(tmp_path)})
+        for wanted in (
+            Wanted(agent="codex", folder=str(tmp_path)),
+            Wanted(folder=str(tmp_path)),
+            Wanted(session_id="new"),
+            Wanted(session_id="codex"),
+            Wanted(agent="pi"),
+        )
+    ]
+
+    assert [one and one.session_id for one in found] == ["codex:new", None, "codex:new", None, None]
+
+
+def about(session_id: str, updated_at: float) -> SessionInfo:
+    return SessionInfo(
+        session_id=session_id, title=None, model=None, message_count=1, compactions=0, bytes=1,
+        updated_at=updated_at, open=False,
+    )  # fmt: skip
 
 
 def test_a_session_and_an_agent_together_are_refused(tmp_path: Path) -> None:

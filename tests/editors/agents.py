@@ -102,7 +102,7 @@ class Lines:
             if line is None:
                 raise AssertionError(f"never came: {what}; last: {self.seen[-5:]}; {self.said()}")
             try:
-                given = json.loads(line)
+                given: Json = json.loads(line)
             except ValueError:
                 continue
             self.seen.append(given)

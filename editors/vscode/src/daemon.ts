@@ -182,7 +182,12 @@ export class Daemon implements vscode.Disposable {
     if (generation !== this.generation || this.phase.kind !== "ready") return;
     this.generation += 1;
     this.life = this.running = this.ready = null;
-    const delayMs = this.backoff.next(Date.now() - this.bornAt);
+    this.later(Date.now() - this.bornAt);
+  }
+
+  /** After a life of `lifeMs`: a new one in a while, or none where too many ended in a row. */
+  private later(lifeMs: number): void {
+    const delayMs = this.backoff.next(lifeMs);
     if (delayMs === null) {
       this.to({ kind: "failed", message: "compactd ended five times in a row. See the log, then restart it." });
       return;
@@ -197,9 +202,12 @@ export class Daemon implements vscode.Disposable {
     if (this.again !== null) clearTimeout(this.again);
     this.again = null;
     this.life = this.born();
+    const { generation } = this;
     this.life.then(
       () => this.returned.fire(),
-      () => undefined,
+      () => {
+        if (generation === this.generation) this.later(0);
+      },
     );
   }
 

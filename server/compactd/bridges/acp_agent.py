@@ -89,7 +89,7 @@ class OwnAgent:
                 return ()
 
     async def handle(self, method: str, params: dict[str, Json]) -> object:
-        """A request or notification of the client's. Raises `Refused`, and what the daemon's client raises."""
+        """A request or notification. Raises `Refused`, and what the daemon's client raises."""
         match method:
             case "initialize":
                 self._initialize = params

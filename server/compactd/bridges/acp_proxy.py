@@ -3,8 +3,8 @@
 Lines pass as they are. Looked at are prompts, updates and what opens a session; changed are ids of sessions
 that were compacted, prompts that carry a summary, and lists of commands, which ours are added to.
 
-An agent cannot be told to forget. `/compact` opens a new session in it, and the next prompt carries our summary
-and the newest messages there; the client goes on with the id it knows.
+An agent cannot be told to forget. `/compact` opens a new session in it, and the next prompt carries our
+summary and the newest messages there; the client goes on with the id it knows.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ class Proxy:
             return await self._prompted(session, line.id, given, data)
         if method in CHOICES:
             session.choices[f"{method} {given.get('configId', '')}"] = (method, given)
-        return self._renamed(data, line, given, session.agent_id) if session.agent_id != session.id else data
+        return _renamed(data, session.agent_id) if session.agent_id != session.id else data
 
     async def _prompted(
         self, session: Mirrored, request_id: Id, given: dict[str, Json], data: bytes
@@ -135,6 +135,11 @@ class Proxy:
         if found is not None:
             self._asked.pop(request_id, None)
             self._soon(self._command(session, request_id, *found))
+            return b""
+        if session.is_compacting:
+            self._asked.pop(request_id, None)
+            busy = wire.Failure(wire.INTERNAL, "a compaction is running: ask again when it has ended")
+            await self._to_client.write(wire.refusal(request_id, busy))
             return b""
         session.asked(prompt_text(given.get("prompt")))
         if session.agent_id == session.id and not session.is_due:
@@ -148,14 +153,6 @@ class Proxy:
         return wire.request(
             request_id, "session/prompt", given | {"sessionId": session.agent_id, "prompt": blocks}
         )
-
-    def _renamed(self, data: bytes, line: Line, given: dict[str, Json], session_id: str) -> bytes:
-        """The same line with another session's id."""
-        whole = msgspec.json.decode(data, type=dict[str, Raw])
-        fields = msgspec.json.decode(whole["params"], type=dict[str, Raw])
-        fields["sessionId"] = Raw(msgspec.json.encode(session_id))
-        whole["params"] = Raw(msgspec.json.encode(fields))
-        return msgspec.json.encode(whole).replace(b"\n", b" ") + b"\n"
 
     # --- from the agent to the client -----------------------------------------------------------------
 
@@ -185,7 +182,7 @@ class Proxy:
                 session.take(update)
                 if update.session_update == "available_commands_update":
                     return wire.update(session.id, update.session_update, _with_ours(given.update))
-        return data if session.id == given.session_id else self._renamed(data, line, {}, session.id)
+        return data if session.id == given.session_id else _renamed(data, session.id)
 
     async def _answered(self, line: Line, data: bytes) -> None:
         asked = self._asked.pop(line.id, None) if isinstance(line.id, int | str) else None
@@ -214,14 +211,15 @@ class Proxy:
                 await self._to_client.write(data)
 
     async def _opened(self, session: Mirrored | None, data: bytes) -> None:
-        await self._to_client.write(data)
         if session is None:
+            await self._to_client.write(data)
             return
         self._know(session)
         usage: TokenUsage | None = None
         with contextlib.suppress(RpcError, DaemonGone, TimeoutError):
             async with asyncio.timeout(DAEMON_S):
                 usage = await session.open(self._client, self._start)
+        await self._to_client.write(data)
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
         await self._to_client.write(wire.update(session.id, "available_commands_update", ours))
         await self._gauge(session, usage)
@@ -323,6 +321,15 @@ class Proxy:
         task.add_done_callback(self._tasks.discard)
 
 
+def _renamed(data: bytes, session_id: str) -> bytes:
+    """The same line with another session's id."""
+    whole = msgspec.json.decode(data, type=dict[str, Raw])
+    fields = msgspec.json.decode(whole["params"], type=dict[str, Raw])
+    fields["sessionId"] = Raw(msgspec.json.encode(session_id))
+    whole["params"] = Raw(msgspec.json.encode(fields))
+    return msgspec.json.encode(whole).replace(b"\n", b" ") + b"\n"
+
+
 class _Named(Struct, frozen=True, rename="camel"):
     session_id: str = ""
     update: Raw = Raw(b"null")
@@ -346,10 +353,11 @@ def _with_ours(update: Raw) -> dict[str, Json]:
     fields = wire.table(update)
     fields.pop("sessionUpdate", None)
     theirs = fields.get("availableCommands")
-    names = {one["name"] for one in commands.COMMANDS}
-    kept = [
+    names = [one["name"] for one in commands.COMMANDS]
+    kept: list[Json] = [
         one
         for one in (theirs if isinstance(theirs, list) else [])
         if not (isinstance(one, dict) and one.get("name") in names)
     ]
-    return fields | {"availableCommands": [*kept, *commands.COMMANDS]}
+    kept.extend(commands.COMMANDS)
+    return {**fields, "availableCommands": kept}

@@ -13,8 +13,10 @@ from compactd.client.asynchronous import AsyncClient
 
 
 async def proxied(command: Sequence[str], start: Mapping[str, object], environ: Mapping[str, str]) -> int:
-    """Between the client on our pipes and the agent `command`; its exit code. Raises `OSError` where it cannot
-    be started, `DaemonGone` where the daemon cannot."""
+    """Between the client on our pipes and the agent `command`; its exit code.
+
+    Raises `OSError` where it cannot be started, `DaemonGone` where the daemon cannot.
+    """
     async with AsyncClient(env=environ) as client:
         reader, out = await standard_streams()
         return await Proxy(client, out, start, environ).run(command, reader)
@@ -22,7 +24,6 @@ async def proxied(command: Sequence[str], start: Mapping[str, object], environ: 
 
 async def served(start: Mapping[str, object], system: str | None, environ: Mapping[str, str]) -> None:
     """Our own agent, until the client ends. Raises `DaemonGone`."""
-
     client = AsyncClient(env=environ, answers={"tool/execute": lambda params: agent.execute(params)})
     agent = OwnAgent(client, start, system)
     async with client:

@@ -112,9 +112,7 @@ class Tools:
     async def _ran(self, command: str) -> str:
         created = await self._peer.ask(
             "terminal/create",
-            self._named(
-                command="sh", args=["-c", command], cwd=self._folder, outputByteLimit=OUTPUT_BYTES
-            ),
+            self._named(command="sh", args=["-c", command], cwd=self._folder, outputByteLimit=OUTPUT_BYTES),
         )
         terminal = self._named(terminalId=created.get("terminalId"))
         try:
@@ -139,7 +137,9 @@ class Tools:
             raise Refused(wire.INTERNAL, "the person did not allow it")
 
     async def _told(self, call_id: str, status: str, text: str = "") -> None:
-        content = {"content": [{"type": "content", "content": {"type": "text", "text": text}}]} if text else {}
+        content = (
+            {"content": [{"type": "content", "content": {"type": "text", "text": text}}]} if text else {}
+        )
         fields = {"toolCallId": call_id, "status": status, **content}
         await self._peer.send(wire.update(self._id, "tool_call_update", fields))
 

@@ -54,11 +54,9 @@ class _Call(Struct):
 
 def prompt_text(blocks: Json) -> str:
     """A prompt's blocks as text; pictures and sounds are named."""
-    try:
-        parts = msgspec.convert(blocks, list[Raw])
-    except msgspec.ValidationError:
-        return ""
-    return "\n".join(text for part in parts if (text := _text(part)))
+    parts = blocks if isinstance(blocks, list) else []
+    texts = (_text(Raw(msgspec.json.encode(part))) for part in parts)
+    return "\n".join(text for text in texts if text)
 
 
 class Turn:

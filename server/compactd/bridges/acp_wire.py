@@ -1,14 +1,17 @@
 """The Agent Client Protocol's lines, and the updates that tell a client of its context.
 
-One JSON-RPC message a line on stdin and stdout (agentclientprotocol.com, "Transports", read 2026-11). A message
-is decoded as far as it is looked at; the rest stays the bytes it was.
+One JSON-RPC message a line on stdin and stdout (agentclientprotocol.com, "Transports", read 2026-11). A
+message is decoded as far as it is looked at; the rest stays the bytes it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
+import stat
 import sys
+import threading
 from collections.abc import Mapping
 
 import msgspec
@@ -158,8 +161,21 @@ async def standard_streams() -> tuple[asyncio.StreamReader, Out]:
     os.dup2(2, 1)
     reader = asyncio.StreamReader(limit=MOST_LINE)
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    kind = os.fstat(0).st_mode
+    if stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind):
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    else:
+        # A file, /dev/null or a terminal cannot be waited for everywhere.
+        threading.Thread(target=_feed, args=(reader, loop), daemon=True).start()
     return reader, Out(out)
+
+
+def _feed(reader: asyncio.StreamReader, loop: asyncio.AbstractEventLoop) -> None:
+    # The loop may be closed while this waits.
+    with contextlib.suppress(OSError, RuntimeError):
+        while data := os.read(0, 65_536):
+            loop.call_soon_threadsafe(reader.feed_data, data)
+        loop.call_soon_threadsafe(reader.feed_eof)
 
 
 async def next_line(reader: asyncio.StreamReader) -> bytes:

@@ -208,7 +208,8 @@ def _write(change: Change) -> None:
     mode = place.stat().st_mode & 0o777 if change.before is not None else 0o600
     beside = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        with beside.open("xb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
             file.write(change.after)
         beside.chmod(mode)
         beside.replace(place)

@@ -74,7 +74,7 @@ class Mirror:
         is_first = not state.is_caught_up
         if transcript.is_other or self._is_lost or self.agent == "gemini-cli":
             # Gemini CLI writes messages again that stand in its file already.
-            self._known = self._read_ids()
+            self._known = self._known or self._read_ids()
         if not state.place.path and transcript.size > HUGE:
             state.learn_from = self._worth_learning(transcript)
         if transcript.is_other:

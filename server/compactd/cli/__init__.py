@@ -39,6 +39,7 @@ COMMANDS = {
     "uninstall": About("AGENT", "the same out again"),
     "hook": About("AGENT", "what those agents run at their events"),
     "statusline": About("AGENT", "one line for Claude Code's status line"),
+    "acp": About("[-- AGENT]", "an agent for Zed and other ACP editors, or before another one"),
     "mcp": About("", "an MCP server: a model's recall of what was compacted away"),
     "serve": About("", "the daemon itself: JSON-RPC on stdin and stdout"),
 }

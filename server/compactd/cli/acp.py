@@ -1,4 +1,4 @@
-"""`compactd acp`: an agent for editors that speak the Agent Client Protocol, or a proxy before another one."""
+"""`compactd acp`: an agent for editors that speak ACP, or a proxy before another one."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def run(options: Options, page: Page) -> int:
     if options.model is None:
         raise Stop(
             "name a model, or an agent behind --.",
-            hint="compactd acp --model anthropic/claude-sonnet-4-5, or: compactd acp -- gemini --acp",
+            hint="compactd acp --model anthropic/claude-sonnet-4-5, or: compactd acp -- opencode acp",
             exit_code=USAGE,
         )
     if sys.stdin.isatty():
@@ -78,14 +78,19 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("agent", "the agent's command, behind --", required=False, is_many=True, metavar="-- AGENT"),
-        Option("--model", "the model; before an agent: whose window it is", metavar="PROVIDER/ID", completed=models),
+        Option(
+            "--model",
+            "the model; before an agent: whose window it is",
+            metavar="PROVIDER/ID",
+            completed=models,
+        ),
         Option("--base-url", "where the model is, if not at its provider's", metavar="URL"),
         Option("--window", "the agent's context window in tokens", metavar="N", read=sizes.tokens),
         Option("--system", "our own agent's system prompt"),
     ),
     examples=(
         ("compactd acp --model anthropic/claude-sonnet-4-5", "an agent of its own"),
-        ("compactd acp --window 1M -- gemini --acp", "before Gemini CLI"),
+        ("compactd acp --window 1M -- opencode acp", "before OpenCode"),
     ),
     has_json=False,
 )

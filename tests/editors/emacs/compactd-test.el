@@ -4,6 +4,7 @@
 
 (require 'ert)
 (require 'compactd)
+(require 'compactd-commands)
 (require 'compactd-context)
 (require 'compactd-chat)
 

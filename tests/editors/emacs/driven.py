@@ -59,7 +59,7 @@ class Emacs:
             "      auto-save-default nil suggest-key-bindings nil\n"
             "      ring-bell-function #'ignore visible-bell nil)\n"
             "(menu-bar-mode -1)\n(xterm-mouse-mode -1)\n"
-            "(require 'compactd)\n(compactd-mode 1)\n"
+            "(require 'compactd)\n(compactd-mode 1)\n(require 'compactd-commands)\n"
             f"{setup}\n"
             f"(require 'server)\n(require 'json)\n(setq server-socket-dir {json.dumps(str(world.home))})\n"
             f'(setq server-name "e{number}.sock")\n'

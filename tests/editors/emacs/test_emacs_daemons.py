@@ -14,7 +14,7 @@ from editors.world import BAD_DAEMONS, World, daemon_command, fake_daemon, make_
 pytestmark = pytest.mark.editor
 
 START = """
-(require 'compactd)
+(require 'compactd-commands)
 (require 'json)
 SETUP
 (defvar told nil)
@@ -144,7 +144,7 @@ def test_the_projects_own_daemon_comes_before_the_one_on_path(tmp_path: Path) ->
 
     done = batch(
         world,
-        f'(require \'compactd)(let ((default-directory "{inner}/"))'
+        f'(require \'compactd-finding)(let ((default-directory "{inner}/"))'
         " (princ (mapcar (lambda (place) (list (car place) (and (caddr place) t))) (compactd-daemon-places)))"
         " (princ (cadr (seq-find #'caddr (compactd-daemon-places)))))",
     )

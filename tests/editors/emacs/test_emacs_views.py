@@ -93,7 +93,7 @@ def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:
 
     done = batch(
         world,
-        f"""(require 'compactd)(require 'compactd-context){REAL}
+        f"""(require 'compactd-commands)(require 'compactd-context){REAL}
         (defun until (look)
           (let ((end (+ (float-time) 30)))
             (while (and (not (funcall look)) (< (float-time) end)) (accept-process-output nil 0.001))))
@@ -119,7 +119,7 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
         parts = " ".join(f":{name} {json.dumps(value)}" for name, value in model(provider.base_url).items())
         done = batch(
             world,
-            f"""(require 'compactd){REAL}
+            f"""(require 'compactd-commands){REAL}
             (setq compactd-model '({parts}) compactd-trace t
                   compactd-environment '("OPENAI_BASE_URL={provider.base_url}/v1")
                   compactd-compaction '(:strategy "summarize" :model "openai-chat/gpt-4o"))
@@ -160,7 +160,7 @@ def test_a_flood_of_events_comes_to_the_screen_in_few_pieces_and_leaves_time_to_
 
     done = batch(
         world,
-        f"""(require 'compactd)(setq compactd-command '({json.dumps(str(flood))}))
+        f"""(require 'compactd-commands)(setq compactd-command '({json.dumps(str(flood))}))
         (defvar told 0) (defvar gaps nil) (defvar last nil) (defvar done nil)
         (defun until (look)
           (let ((end (+ (float-time) 60)))

@@ -15,5 +15,6 @@ echo "installing OpenCode 1.18.33 and its plugin package (npm: opencode-ai, @ope
 rm -rf "$place"
 mkdir -p "$place"
 cp "$here/package.json" "$here/package-lock.json" "$place/"
-(cd "$place" && npm ci --prefer-offline --no-audit --no-fund --no-update-notifier --loglevel=error)
+# Not `npm ci`: the lock file names the native packages of one platform, and npm adds those of this one.
+(cd "$place" && npm install --prefer-offline --no-audit --no-fund --no-update-notifier --loglevel=error)
 touch "$place/.installed"

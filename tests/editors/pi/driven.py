@@ -80,10 +80,10 @@ class Pi:
         data: Json = answer["data"]
         return data
 
-    def slash(self, words: str) -> str:
-        """A command of ours, and the line that it tells."""
+    def slash(self, words: str, command: str = "compactd") -> str:
+        """A command of an extension, ours, and the line that it tells."""
         told = len(self.told)
-        self.command("prompt", message=f"/compactd {words}")
+        self.command("prompt", message=f"/{command} {words}")
         if len(self.told) == told:
             self._lines.until(lambda seen: seen.get("method") == "notify", "a line for the person")
         return self.told[-1]

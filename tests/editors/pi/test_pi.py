@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from editors.pi.daemons import DEAF, DYING, NAMED, NEWER, daemon
+from editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
 from editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
 from providers.loopback import Answer, Call, Loopback, Overflow, Seen
 
@@ -200,8 +200,71 @@ def test_the_command_tells_state_preview_and_what_was_said(pi: Pi) -> None:
 
     assert "in the context" in pi.slash("state")
     assert "48213" in pi.slash("search 48213")
-    assert pi.slash("preview")
+    assert pi.slash("preview").startswith("a compaction now would remove ")
     assert pi.slash("nonsense").startswith("/compactd state")
+
+
+def test_what_a_conversation_holds_is_no_command_to_the_terminal(pi: Pi) -> None:
+    pi.ask("The port is 98765.\x1b]0;owned\x07 \u202etxt.exe")
+
+    told = pi.slash("search 98765")
+
+    assert "98765" in told
+    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+
+
+GOTO = """\
+export default function (pi) {
+  pi.registerCommand("goto", {
+    description: "to the answer with that number",
+    handler: async (args, ctx) => {
+      const said = ctx.sessionManager.getBranch().filter((entry) => entry.message?.role === "assistant");
+      await ctx.navigateTree(said[Number(args)].id);
+      ctx.ui.notify("there");
+    },
+  });
+}
+"""
+
+
+def test_what_stands_on_another_branch_of_the_tree_is_not_in_the_summary(
+    tmp_path: Path, server: Loopback
+) -> None:
+    server.forget()
+    (tmp_path / "goto.ts").write_text(GOTO)
+    with Pi(tmp_path, server, args=("-e", str(tmp_path / "goto.ts"))) as pi:
+        pi.ask(f"{RULE} {words('alpha')}")
+        pi.ask(f"Drop the table invoices. {words('beta')}")
+        assert "4 messages" in pi.slash("state")
+        assert pi.slash("0", command="goto") == "there"
+        pi.ask(f"Always log to stderr. {words('gamma')}")
+        pi.ask(words("delta"))
+
+        summary = pi.compact()["summary"]
+
+        assert summary.startswith(OURS)
+        pi.ask("Go on.")
+        request = said(server.requests[-1])
+        assert RULE in request
+        assert "Always log to stderr." in request
+        assert "invoices" not in request
+
+
+def test_a_session_that_is_resumed_is_compacted_whole(tmp_path: Path, server: Loopback) -> None:
+    server.forget()
+    with Pi(tmp_path, server) as pi:
+        talk(pi)
+        pi.compact()
+        pi.ask(words("delta"))
+    with Pi(tmp_path, server, args=("-c",)) as pi:
+        pi.ask(words("epsilon"))
+
+        summary = pi.compact()["summary"]
+
+        assert summary.count(OURS) == 1
+        assert RULE in summary
+        assert pi.slash("undo").startswith("taken back")
+        assert not summaries_asked(server)
 
 
 def test_a_daemon_that_is_killed_between_turns_is_started_again(tmp_path: Path, server: Loopback) -> None:

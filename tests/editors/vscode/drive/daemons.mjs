@@ -19,8 +19,10 @@ await drive("daemons", async (open) => {
       return until("a message", async () => (await bench.notifications()).find((each) => each.includes(says)), 6000).catch(() => null);
     });
     saw(name, said);
-    saw(`${name}: gauge`, await bench.gauge());
-    saw(`${name}: spoken`, await bench.spoken());
+    saw(`${name}: spoken`, await until("the gauge's words", async () => {
+      const spoken = await bench.spoken();
+      return spoken.includes(says) && spoken;
+    }));
     if (name === "nothing there") {
       await bench.command("compactd: Health Check");
       await bench.page.locator(".view-line", { hasText: "NOT OK" }).first().waitFor();

@@ -1,4 +1,4 @@
-"""Daemons that go wrong, as commands that pi's extension may be given."""
+"""Daemons that go wrong, as commands that an agent's extension may be given."""
 
 from __future__ import annotations
 

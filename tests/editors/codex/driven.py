@@ -1,0 +1,105 @@
+"""Codex without a screen: `codex exec` against the loopback provider, with our hooks in a home of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+from editors.agents import PATIENCE_S, Json, Lines, environment, packages
+from providers.loopback import Answer, Loopback, Seen
+
+ASKED = "Summarise the work for the one who goes on."
+"""By which a request for a summary is known: the user may set it."""
+SUMMARY = "The work goes on."
+"""Of the model: it loses everything."""
+WINDOW = 60_000
+LIMIT = 11_500
+"""Tokens from which on Codex compacts; its own prompt and tools are about 7,500 of them."""
+BYPASS = "--dangerously-bypass-hook-trust"
+
+
+class Model:
+    """A provider whose summaries lose everything; else it answers by a script."""
+
+    def __init__(self) -> None:
+        self.answers: list[Answer] = []
+        self.server = Loopback(reply=self._reply)
+
+    def _reply(self, seen: Seen) -> Answer:
+        if ASKED in json.dumps(seen.body.get("input")):
+            return Answer(text=SUMMARY, count_input=True)
+        return self.answers.pop(0) if self.answers else Answer(text="Noted.", count_input=True)
+
+    @property
+    def turns(self) -> list[Seen]:
+        """The requests that were not for a summary."""
+        return [seen for seen in self.server.requests if ASKED not in said(seen)]
+
+    @property
+    def compactions(self) -> int:
+        return len(self.server.requests) - len(self.turns)
+
+
+def said(seen: Seen) -> str:
+    return json.dumps(seen.body.get("input"), ensure_ascii=False)
+
+
+class Codex:
+    """A person's Codex. Each prompt is a process of its own."""
+
+    def __init__(self, home: Path, model: Model, *, trusts: bool = True) -> None:
+        self.home, self.model = home, model
+        self.work = home / "work"
+        self.work.mkdir(parents=True)
+        self.folder = home / ".codex"
+        self.folder.mkdir()
+        self.env = environment(home, {})
+        self._program = str(packages("codex") / ".bin" / "codex")
+        self._flags = (BYPASS,) if trusts else ()
+        self._begun = False
+        (self.folder / "config.toml").write_text(
+            f'model = "mock-1"\nmodel_provider = "mock"\nmodel_context_window = {WINDOW}\n'
+            f'model_auto_compact_token_limit = {LIMIT}\ncompact_prompt = "{ASKED}"\n'
+            "check_for_update_on_startup = false\n[model_providers.mock]\n"
+            f'name = "mock"\nbase_url = "{model.server.base_url}/v1"\nwire_api = "responses"\n'
+            "requires_openai_auth = false\nrequest_max_retries = 0\nstream_max_retries = 0\n"
+        )
+
+    def run(self, *command: str) -> str:
+        done = subprocess.run(
+            command, cwd=self.work, env=self.env, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=PATIENCE_S,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-2_000:] + done.stderr[-2_000:]
+        return done.stdout
+
+    def install(self, options: str = "") -> None:
+        """Our hooks; `options` stand behind the command, as a person would add them."""
+        self.run("compactd", "install", "codex")
+        if options:
+            hooks = self.folder / "hooks.json"
+            hooks.write_text(hooks.read_text().replace("hook codex", f"hook codex {options}"))
+
+    def trust(self) -> None:
+        """What a person does under `/hooks`: Codex's own list of them, with the hash of each, is trusted."""
+        with Lines(
+            [self._program, "app-server"], cwd=self.work, env=self.env, log=self.home / "log"
+        ) as lines:
+            about = {"name": "test", "title": "test", "version": "1"}
+            lines.write({"id": 1, "method": "initialize", "params": {"clientInfo": about}})
+            lines.until(lambda seen: seen.get("id") == 1, "initialize")
+            lines.write({"method": "initialized"})
+            lines.write({"id": 2, "method": "hooks/list", "params": {"cwds": [str(self.work)]}})
+            listed = lines.until(lambda seen: seen.get("id") == 2, "hooks/list")
+        hooks: list[Json] = [hook for place in listed["result"]["data"] for hook in place["hooks"]]
+        assert hooks
+        with (self.folder / "config.toml").open("a") as config:
+            for hook in hooks:
+                config.write(f'[hooks.state."{hook["key"]}"]\ntrusted_hash = "{hook["currentHash"]}"\n')
+
+    def ask(self, text: str) -> None:
+        resumed = ("resume", "--last") if self._begun else ()
+        self._begun = True
+        flags = (*self._flags, "--skip-git-repo-check", "--json")
+        self.run(self._program, "exec", *flags, *resumed, text)

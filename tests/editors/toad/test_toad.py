@@ -1,0 +1,59 @@
+"""toad, an ACP client in a terminal, with our own agent and a model on loopback."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.command_line import COMPACTD
+from e2e.own_loop import environment
+from editors.terminal import Terminal, wait_for
+from providers.loopback import Answer, Loopback
+
+CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE", Path.home() / ".cache" / "compactd-tests"))
+TOAD = CACHE / "toad-0.6.20" / "bin" / "toad"
+LONG = "The ledger was balanced before noon. " * 200
+
+
+def percent(screen: str) -> float | None:
+    """What toad makes of `usage_update`."""
+    found = re.search(r"\((\d+\.\d)%\)", screen)
+    return float(found[1]) if found else None
+
+
+@pytest.mark.editor
+def test_toad_starts_with_it_shows_the_answer_and_the_gauge_rises(tmp_path: Path) -> None:
+    assert TOAD.exists(), "toad is missing: sh tests/editors/toad/setup.sh"
+    (tmp_path / "project").mkdir()
+    agent = shlex.join([*COMPACTD, "acp", "--model", "openai/gpt-4o", "--window", "30000"])
+    answers = [
+        Answer(text=f"{LONG}\n\nThat was answer {number}.", chunk_chars=400, count_input=True)
+        for number in (1, 2)
+    ]
+    with Loopback(answers) as server:
+        env = {
+            **environment("openai", server.base_url),
+            "HOME": str(tmp_path),
+            "COMPACTD_HOME": str(tmp_path / "data"),
+            "PATH": os.environ["PATH"],
+            "PYTHONDONTWRITEBYTECODE": "",
+        }
+        command = [str(TOAD), "acp", agent, str(tmp_path / "project")]
+        with Terminal(command, cwd=tmp_path, env=env, columns=120, lines=40) as terminal:
+            terminal.see("connected")
+            empty = wait_for(lambda: percent(terminal.screen()), "a gauge")
+            for number, word in enumerate(("Hello", "Again"), start=1):
+                terminal.type(word)
+                terminal.see(f"❯ {word}")
+                terminal.press("Enter")
+                terminal.see(f"That was answer {number}.")
+            full = wait_for(
+                lambda: now if (now := percent(terminal.screen()) or 0.0) > empty else None, "a fuller gauge"
+            )
+
+    assert full > empty
+    assert ["Hello" in str(seen.body) for seen in server.requests] == [True, True]

@@ -299,3 +299,22 @@ def test_a_record_of_an_unknown_kind_is_told_and_hides_no_other_session(home: Pa
     assert listed == {"known", "strange"}
     assert (first.code, second.code) == (1003, 1003), "its lock is free again"
     assert "newer version" in first.message
+
+
+def test_an_editors_command_opens_the_session_that_is_stored(spawn: Spawn) -> None:
+    first = spawn()
+    for name in ("older", "newer"):
+        first.call("session/start", session_id=name, compaction=CHARS4)
+        first.call("session/append", session_id=name, messages=[user(5, content=name), *turns(4, 40)])
+    first.kill()
+    daemon = spawn()
+
+    def command(name: str, **params: object) -> Any:
+        return daemon.call("workspace/executeCommand", command=f"compactd.{name}", arguments=[params])
+
+    assert command("state")["session_id"] == "newer"
+    assert command("compact", session_id="older", keep_messages=1)["compacted"] is True
+    assert command("undo", session_id="older")["message_count"] == 9
+    unknown = {"command": "compactd.undo", "arguments": [{"session_id": "x"}]}
+    assert daemon.refusal("workspace/executeCommand", **unknown).code == 1001
+    assert {one["session_id"] for one in command("sessions")["sessions"]} == {"older", "newer"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from outlined import FIXTURES, outline
 
@@ -180,6 +182,19 @@ def test_a_programs_own_compaction_is_recognised_with_what_stayed_beside_it(
     file = fixture(name)
 
     assert (file.compactions, file.first_kept, file.pinned) == (1, first_kept, pinned)
+
+
+def test_gemini_clis_preface_before_a_snapshot_is_not_taken_for_what_it_kept() -> None:
+    lines = (FIXTURES / "gemini-cli.jsonl").read_bytes().splitlines()
+    [at] = [n for n, line in enumerate(lines) if b"<state_snapshot>" in line]
+    changed = json.loads(lines[at])
+    preface = {"id": "p1", "type": "user", "content": [{"text": "<session_context>Today</session_context>"}]}
+    changed["$set"]["messages"].insert(0, preface)
+    lines[at] = json.dumps(changed).encode()
+
+    file = read(b"\n".join(lines))
+
+    assert (file.compactions, file.first_kept[-1][1]) == (1, fixture("gemini-cli.jsonl").first_kept[-1][1])
 
 
 @pytest.mark.parametrize(

@@ -119,10 +119,13 @@ class _Log:
         """All messages anew: after a compression the older ones are history, else they are as they were."""
         ids = [text_in(message, "id") for message in messages]
         new = [message for message in messages if text_in(message, "id") not in self.records]
-        if new and SNAPSHOT in _plain(new[0]):
-            kept = next((i for i in ids if i in self.records), None)
+        snapshot = next((text_in(message, "id") for message in new if SNAPSHOT in _plain(message)), None)
+        if snapshot is not None:
+            # Before it stands what Gemini CLI puts at the head of every context (0.61: `<session_context>`).
+            after = ids[ids.index(snapshot) + 1 :]
+            kept = next((i for i in after if i in self.records), None)
             if kept is not None:
-                self.first_kept[text_in(new[0], "id")] = kept
+                self.first_kept[snapshot] = kept
             for message in new:
                 self._put(message)
             return

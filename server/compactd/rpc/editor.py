@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.json import decode
 
 from compactd import PROTOCOL_VERSION, __version__
 from compactd.errors import CompactdError, Detail, InvalidParams, SessionNotFound
@@ -53,6 +54,15 @@ class _InitializeParams(Struct, frozen=True):
     process_id: Raw | UnsetType = field(name="processId", default=UNSET)
     options: Raw | UnsetType = field(name="initializationOptions", default=UNSET)
     capabilities: Raw | UnsetType = UNSET
+
+
+class _Stored(Struct, frozen=True):
+    session_id: str
+    open: bool
+
+
+class _Listed(Struct, frozen=True):
+    sessions: tuple[_Stored, ...] = ()
 
 
 class _Window(Struct, frozen=True):
@@ -232,15 +242,32 @@ class Editor:
         takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
         if takes_session and params.get("session_id") is None:
             newest = self._service.newest_session()
-            if newest is None:
-                raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
-            params = {**params, "session_id": newest}
+            params = {**params, "session_id": newest or await self._opened(None, request)}
         try:
+            try:
+                return await self._calls.invoke(name, Raw(encode(params)), request)
+            except SessionNotFound:
+                if not takes_session:
+                    raise
+            # An editor without an extension of ours has no other way to open what is stored.
+            await self._opened(params["session_id"], request)
             return await self._calls.invoke(name, Raw(encode(params)), request)
         except InvalidParams as error:
             path = str(error.data.pop("path", "$")).removeprefix("$")
             message = error.message.partition(" - at `")[0]
             raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
+
+    async def _opened(self, named: Detail, request: Request) -> str:
+        """Opens the stored session of that id, or the newest; its id. Raises `SessionNotFound`."""
+        listed = decode(await self._calls.invoke("session/list", Raw(b"{}"), request), type=_Listed)
+        for one in listed.sessions:
+            if not one.open and named in (None, one.session_id):
+                named_so = Raw(encode({"session_id": one.session_id}))
+                await self._calls.invoke("session/start", named_so, request)
+                return one.session_id
+        if named is None:
+            raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
+        raise SessionNotFound(f"no session has the id {named!r}: `compactd.sessions` lists them")
 
     def _load(self) -> asyncio.Task[Host]:
         if self._loading is None:

@@ -23,8 +23,9 @@ MODEL = "anthropic/claude-sonnet-4-5"
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """A daemon of one's own: its own home, no keys, no proxies."""
-    kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_PROXY"))}
+    """A daemon of one's own: its own home, no keys, no proxies, a terminal as large as it is."""
+    left_out = ("_API_KEY", "_PROXY", "COLUMNS", "LINES")
+    kept = {name: value for name, value in os.environ.items() if not name.endswith(left_out)}
     return {**kept, "COMPACTD_HOME": str(home), "XDG_CONFIG_HOME": str(home / "config"), **more}
 
 

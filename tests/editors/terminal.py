@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -117,8 +118,9 @@ class Terminal:
 
 
 def program(name: str, *, install: str) -> str:
-    """Where a program is that the set-up installs."""
-    found = shutil.which(name)
+    """Where a program is that the set-up installs: beside this Python, else on the PATH."""
+    places = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    found = shutil.which(name, path=places)
     assert found, f"{name} is missing: {install}"
     return found
 

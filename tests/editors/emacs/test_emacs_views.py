@@ -17,7 +17,11 @@ from providers.loopback import Loopback, Stall
 pytestmark = pytest.mark.editor
 
 SCREENS = Path(__file__).parent / "screens"
-REAL = f'(setq compactd-command \'({json.dumps(daemon_command())} "serve"))'
+
+
+def real_daemon() -> str:
+    """What has Emacs start the real one."""
+    return f'(setq compactd-command \'({json.dumps(daemon_command())} "serve"))'
 
 
 def switch(editor: Emacs, title: str) -> None:
@@ -32,7 +36,7 @@ def switch(editor: Emacs, title: str) -> None:
 def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     store_hostile(world)
-    with Emacs(world, REAL, columns=120) as editor:
+    with Emacs(world, real_daemon(), columns=120) as editor:
         screen = editor.terminal
         switch(editor, "<img")
         editor.command("compactd-context")
@@ -56,7 +60,7 @@ def test_hostile_titles_and_words_are_shown_as_text(tmp_path: Path) -> None:
 def test_another_agents_session_is_imported_and_looked_at(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     path = copied_session(world)
-    with Emacs(world, REAL, columns=90, lines=24) as editor:
+    with Emacs(world, real_daemon(), columns=90, lines=24) as editor:
         editor.command("compactd-import")
         editor.terminal.see("Session file of another agent:")
         editor.terminal.type(path.name)
@@ -75,7 +79,10 @@ def test_two_emacsen_on_one_session_the_second_can_only_read(tmp_path: Path) -> 
         ' (vector (list :role "user" :content (make-string 2500 ?m)))) #\'ignore'
         " (lambda (failure) (setq seen-code (plist-get failure :code)))) t)"
     )
-    with Emacs(world, REAL) as first, Emacs(world, f"{REAL}(defvar seen-code nil)") as second:
+    with (
+        Emacs(world, real_daemon()) as first,
+        Emacs(world, f"{real_daemon()}(defvar seen-code nil)") as second,
+    ):
         switch(first, "<img")
         switch(second, "<img")
         second.said("read-only here: another process has this session open")
@@ -93,7 +100,7 @@ def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:
 
     done = batch(
         world,
-        f"""(require 'compactd-commands)(require 'compactd-context){REAL}
+        f"""(require 'compactd-commands)(require 'compactd-context){real_daemon()}
         (defun until (look)
           (let ((end (+ (float-time) 30)))
             (while (and (not (funcall look)) (< (float-time) end)) (accept-process-output nil 0.001))))
@@ -119,7 +126,7 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
         parts = " ".join(f":{name} {json.dumps(value)}" for name, value in model(provider.base_url).items())
         done = batch(
             world,
-            f"""(require 'compactd-commands){REAL}
+            f"""(require 'compactd-commands){real_daemon()}
             (setq compactd-model '({parts}) compactd-trace t
                   compactd-environment '("OPENAI_BASE_URL={provider.base_url}/v1")
                   compactd-compaction '(:strategy "summarize" :model "openai-chat/gpt-4o"))
@@ -193,7 +200,7 @@ def test_a_flood_of_events_comes_to_the_screen_in_few_pieces_and_leaves_time_to_
 
 def test_the_menu_and_the_gauge_are_there(tmp_path: Path) -> None:
     world = make_world(tmp_path)
-    with Emacs(world, REAL) as editor:
+    with Emacs(world, real_daemon()) as editor:
         editor.command("compactd-start")
         editor.terminal.see("Title")
         editor.terminal.type("the cache")

@@ -125,7 +125,8 @@ def test_it_is_enough_on_each_python_and_each_compacts_a_journal_to_the_same_byt
         shutil.copytree(journal, folder / "home")
         session: dict[str, object] = {"session_id": "one"}
 
-        [schema] = [json.loads(here.compactd("schema"))]
+        schema = json.loads(here.compactd("schema"))
+        model = json.loads(here.compactd("models", "anthropic/claude-sonnet-4-5", "--json"))
         [count] = here.asked(
             folder / "other", ("tokens/count", {"text": "one two", "model": "openai/gpt-4o"})
         )
@@ -136,6 +137,7 @@ def test_it_is_enough_on_each_python_and_each_compacts_a_journal_to_the_same_byt
             ("session/context", session),
         )
 
+        assert model["context_window"] == 200_000
         assert "session/start" in schema["properties"]["requests"]["properties"]
         assert count == {"tokens": 2, "exact": True, "method": "o200k_base"}
         assert done["compacted"] is True

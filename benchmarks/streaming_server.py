@@ -19,7 +19,10 @@ GAP_S = 0.02
 """Of the stream: so many pieces, so far apart; each says when it was written."""
 
 SUMMARY_S = 2.5
-"""How long a summary takes, all at its end: no model reads 100 000 tokens and writes 200 in less."""
+"""How long a long summary takes, all at its end: no model reads 100 000 tokens and writes 200 in less."""
+
+LONG_BYTES = 200_000
+"""From here on a body is a long one."""
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
@@ -69,7 +72,7 @@ async def answer(model: str, body: bytes, writer: asyncio.StreamWriter) -> bool:
             await asyncio.sleep(GAP_S)
         writer.write(chunk("", "stop") + END)
         return True
-    if b"<conversation>" in body:
+    if b"<conversation>" in body and len(body) > LONG_BYTES:
         await asyncio.sleep(SUMMARY_S)
     text = SUMMARY if b"<conversation>" in body else "Done."
     writer.write(chunk(text) + chunk("", "stop") + END)
@@ -87,7 +90,8 @@ async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
             model = json.loads(body)["model"]
             goes_on = await answer(model, body, writer)
             await writer.drain()
-            print(json.dumps({"came": came, "went": monotonic(), "model": model}), flush=True)
+            told = {"came": came, "went": monotonic(), "model": model, "summary": b"<conversation>" in body}
+            print(json.dumps(told), flush=True)
             if not goes_on:
                 await reader.read()
                 return

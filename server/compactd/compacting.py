@@ -30,7 +30,7 @@ from compactd.rereading import files_to_reread
 from compactd.resting import rest_soon
 from compactd.running import Progress, Running
 from compactd.session import Session
-from compactd.summarising import Summariser, summariser_of
+from compactd.summarising import Summariser, read_keys, summariser_of
 
 
 async def compact(
@@ -62,7 +62,8 @@ async def _run(session: Session, running: Running, request: CompactRequest) -> C
     try:
         # What comes after this is in no plan, and follows the summary.
         state, leaf = session.fold, session.fold.leaf
-        made = await session.world.in_worker(planner(session, request))
+        planned = session.world.in_worker(planner(session, request))
+        made, _ = await asyncio.gather(planned, read_keys(session, request))
         if isinstance(made, NotCompacted):
             return expected(made, request.trigger)
         wanted = await running.unless_stopped(heard(session, request, made))

@@ -251,6 +251,10 @@ class Daemon:
         except ConnectionError:
             raise ClientFailed("the client is gone", is_gone=True) from None
 
+    async def read_keys(self) -> None:
+        """Reads what `provider` needs of the user's files."""
+        await self.models.read()
+
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
         """Who answers for a model, and the name it has there."""
         from compactd.errors import NoProvider

@@ -27,8 +27,14 @@ Outcome = Draft | Shortened | NotCompacted
 
 
 def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
+    """What makes the plan of a compaction, for a worker."""
     inputs = inputs_of(session, request)
-    return lambda: plan(inputs)
+
+    def made() -> Plan | NotCompacted:
+        with without_collector():
+            return plan(inputs)
+
+    return made
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:

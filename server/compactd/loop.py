@@ -292,6 +292,7 @@ class Agent:
 
     async def _streamed(self, turn_id: str, max_output_tokens: int | None) -> Finished:
         session = self._session
+        await session.world.read_keys()
         provider, model = self._provider()
         request, names = await next_request(session, provider, model, max_output_tokens)
         self._partial = []

@@ -6,6 +6,7 @@ Everything is made at the first request: a daemon that asks no model imports no 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.errors import NoProvider
+from compactd.outside import READ_S, in_own_thread
 from compactd.settings import PREFIX, USER_FILE
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from compactd.providers.http import Links
     from compactd.providers.keys import Keyring
     from compactd.providers.retries import Retries
+
+
+_log = logging.getLogger("compactd.models")
 
 
 class ProviderLimits(Struct, frozen=True, kw_only=True):
@@ -66,40 +71,65 @@ class ModelAccess:
     def __init__(self, environ: Mapping[str, str], config: Path) -> None:
         self._environ = environ
         self._config = config
+        self._given: ProviderLimits | NoProvider | None = None
         self._links: Links | None = None
         self._keyring: Keyring | None = None
         self._retries: Retries | None = None
 
+    async def read(self, read_s: float = READ_S) -> None:
+        """Reads the user's keys, and the first time the limits, beside the loop; what cannot be read within
+        `read_s` is as it was, at first as if there were no file."""
+        given, keyring = self._given, self._keyring
+
+        def look() -> tuple[ProviderLimits | NoProvider, Keyring]:
+            from compactd.providers.keys import KEYS_FILE, Keyring
+
+            found = self._limits(self._config / USER_FILE) if given is None else given
+            return found, (keyring or Keyring(self._environ, self._config / KEYS_FILE)).read()
+
+        try:
+            async with asyncio.timeout(read_s):
+                self._given, self._keyring = await in_own_thread(look)
+        except TimeoutError:
+            _log.warning("the user's folder gave no answer within %g seconds: its keys are ignored", read_s)
+
+    def _limits(self, file: Path | None) -> ProviderLimits | NoProvider:
+        try:
+            return limits_from(self._environ, file)
+        except NoProvider as error:
+            return error
+
     def provider(self, model: str, base_url: str | None, known: Lookup | None) -> tuple[Provider, str]:
-        """Who answers for `model` (`provider/id`, or the id alone), and the name it has there.
+        """Who answers for `model` (`provider/id`, or the id alone), and the name it has there, by what `read`
+        found last.
 
         `base_url` is the client's. Raises `NoProvider` where no address or key is known.
         """
         from compactd.providers.choose import provider_for
         from compactd.providers.http import Limits, Links
-        from compactd.providers.keys import KEYS_FILE, Keyring
+        from compactd.providers.keys import Keyring
         from compactd.providers.retries import Retries
 
-        if self._links is None or self._keyring is None or self._retries is None:
-            given = limits_from(self._environ, self._config / USER_FILE)
+        if self._links is None or self._retries is None:
+            given = self._given or self._limits(None)
+            if isinstance(given, NoProvider):
+                raise NoProvider(given.message)
             times = {
                 name: value
                 for name in ("connect_s", "first_byte_s", "idle_s", "total_s", "body_bytes", "line_bytes")
                 if (value := getattr(given, name)) is not None
             }
             self._links = Links(self._environ, msgspec.structs.replace(Limits(), **times))
-            self._keyring = Keyring(self._environ, self._config / KEYS_FILE)
             retries = Retries()
             self._retries = Retries(
                 requests=given.requests or retries.requests,
                 first_s=retries.first_s if given.retry_s is None else given.retry_s,
             )
-        provider = known.provider if known is not None and "/" not in model else None
         return provider_for(
             model,
-            provider=provider,
+            provider=known.provider if known is not None and "/" not in model else None,
             base_url=base_url,
-            keyring=self._keyring,
+            keyring=self._keyring or Keyring(self._environ, None),
             links=self._links,
             clock=_Clock(),
             retries=self._retries,
@@ -114,11 +144,13 @@ class ModelAccess:
         if not is_loopback(base_url):
             return None
         try:
-            limits = limits_from(self._environ, self._config / USER_FILE)
-            if not limits.ask_local:
+            async with asyncio.timeout(READ_S):
+                # Anew each time: consent that was withdrawn is none.
+                limits = await in_own_thread(lambda: self._limits(self._config / USER_FILE))
+            if isinstance(limits, NoProvider) or not limits.ask_local:
                 return None
             _, id = name_of(model, None, base_url)
-        except NoProvider:
+        except (NoProvider, TimeoutError):
             return None
         stated = await stated_window(base_url, id, limits.ask_s)
         return None if stated is None else stated.window
@@ -129,8 +161,8 @@ class ModelAccess:
             await self._links.close()
 
 
-def limits_from(environ: Mapping[str, str], user_file: Path) -> ProviderLimits:
-    """The user's limits: the environment's, else the file's.
+def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderLimits:
+    """The user's limits: the environment's, else the file's. Reads the file: not for the loop.
 
     Raises `NoProvider` with what is wrong: a limit that is not understood might cost money.
     """
@@ -138,15 +170,15 @@ def limits_from(environ: Mapping[str, str], user_file: Path) -> ProviderLimits:
 
     given: dict[str, object] = {}
     try:
-        table = tomllib.loads(user_file.read_text("utf-8")).get("providers", {})
+        text = "" if user_file is None else user_file.read_text("utf-8")
+        table = tomllib.loads(text).get("providers", {})
         given.update(table if isinstance(table, dict) else {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         # The settings' reader has told of it already.
         pass
     for field in msgspec.structs.fields(ProviderLimits):
-        text = environ.get(f"{PREFIX}PROVIDERS_{field.encode_name.upper()}")
-        if text:
-            given[field.encode_name] = text
+        if own := environ.get(f"{PREFIX}PROVIDERS_{field.encode_name.upper()}"):
+            given[field.encode_name] = own
     try:
         return msgspec.convert(given, ProviderLimits, strict=False)
     except msgspec.ValidationError as error:

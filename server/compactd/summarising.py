@@ -44,12 +44,21 @@ class Summariser(Struct, frozen=True, kw_only=True):
     deadline_s: float
 
 
-def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | Failed:
-    """Who writes the summary of this compaction: the request's model, the settings', or the session's own
-    where the daemon runs its loop. `Failed` says why there is nobody."""
-    settings = session.resolved.settings
+def _named(session: Session, request: CompactRequest) -> str | None:
+    """The request's model, the settings', or the session's own where the daemon runs its loop."""
     own = session.fold.model.model if session.runs_loop else None
-    name = request.model or settings.model or own
+    return request.model or session.resolved.settings.model or own
+
+
+async def read_keys(session: Session, request: CompactRequest) -> None:
+    """Before `summariser_of`: reads the user's keys, where a model is named."""
+    if _named(session, request) is not None:
+        await session.world.read_keys()
+
+
+def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoModel | Failed:
+    """Who writes the summary of this compaction. `Failed` says why there is nobody."""
+    settings, name = session.resolved.settings, _named(session, request)
     if name is None:
         return NoModel()
     if settings.max_cost is not None and spent(session) >= settings.max_cost:

@@ -61,6 +61,10 @@ class World(Protocol):
         """What is known of a model; none where the session names none."""
         ...
 
+    async def read_keys(self) -> None:
+        """Reads what `provider` needs of the user's files; within seconds, beside the loop."""
+        ...
+
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
         """Who answers for a model, and the name it has there. Raises `NoProvider`."""
         ...

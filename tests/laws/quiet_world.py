@@ -69,6 +69,9 @@ class Quiet:
         """The packaged registry's answer."""
         return None if model is None else CATALOGUE.lookup(model, None, base_url)
 
+    async def read_keys(self) -> None:
+        """There are none."""
+
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
         """There is none."""
         raise NoProvider("no provider here")

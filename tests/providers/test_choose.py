@@ -31,7 +31,7 @@ def chosen(
         model,
         provider=provider,
         base_url=base_url,
-        keyring=Keyring(environ, keys),
+        keyring=Keyring(environ, keys).read(),
         links=Links({}),
         clock=StillClock(),
         wire=wire,

@@ -84,7 +84,7 @@ def test_the_first_variable_that_is_set_counts() -> None:
 
 def test_the_file_is_asked_where_the_environment_is_silent(tmp_path: Path) -> None:
     path = written(tmp_path, 'groq = "k1"\n[openai]\nkey = "k2"\nbase_url = "https://gateway.example/v1"\n')
-    keyring = Keyring({"OPENAI_API_KEY": "k3"}, path)
+    keyring = Keyring({"OPENAI_API_KEY": "k3"}, path).read()
 
     assert keyring.key("groq", ("GROQ_API_KEY",)) == Secret("k1")
     assert keyring.key("openai", ()) == Secret("k2")
@@ -95,27 +95,42 @@ def test_the_file_is_asked_where_the_environment_is_silent(tmp_path: Path) -> No
 
 
 def test_a_provider_in_the_file_may_have_any_of_its_names(tmp_path: Path) -> None:
-    keyring = Keyring({}, written(tmp_path, 'gemini = "k"'))
+    keyring = Keyring({}, written(tmp_path, 'gemini = "k"')).read()
 
     assert keyring.key("google", ()) == Secret("k")
 
 
 def test_a_file_that_was_changed_is_read_again(tmp_path: Path) -> None:
-    keyring = Keyring({}, written(tmp_path, 'groq = "old"'))
+    keyring = Keyring({}, written(tmp_path, 'groq = "old"')).read()
     assert keyring.key("groq", ()) == Secret("old")
 
     written(tmp_path, 'groq = "newer"')
+    assert keyring.key("groq", ()) == Secret("old")
+    keyring.read()
 
     assert keyring.key("groq", ()) == Secret("newer")
 
 
+def test_a_file_that_was_mended_or_removed_is_no_longer_what_it_was(tmp_path: Path) -> None:
+    path = written(tmp_path, 'groq = "k')
+    keyring = Keyring({}, path).read()
+    with pytest.raises(NoProvider):
+        keyring.key("groq", ())
+
+    written(tmp_path, 'groq = "key"')
+    assert keyring.read().key("groq", ()) == Secret("key")
+
+    path.unlink()
+    assert keyring.read().key("groq", ()) is None
+
+
 def test_without_a_file_there_is_no_key(tmp_path: Path) -> None:
-    assert Keyring({}, tmp_path / "none.toml").key("openai", ()) is None
+    assert Keyring({}, tmp_path / "none.toml").read().key("openai", ()) is None
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o666, 0o660])
 def test_a_file_that_others_can_read_is_not_used(tmp_path: Path, mode: int) -> None:
-    keyring = Keyring({}, written(tmp_path, f'openai = "{KEY}"', mode))
+    keyring = Keyring({}, written(tmp_path, f'openai = "{KEY}"', mode)).read()
 
     with pytest.raises(NoProvider) as seen:
         keyring.key("openai", ())
@@ -135,7 +150,7 @@ def test_a_file_that_others_can_read_is_not_used(tmp_path: Path, mode: int) -> N
 )
 def test_a_file_that_makes_no_sense_is_told_without_what_it_holds(tmp_path: Path, text: str) -> None:
     with pytest.raises(NoProvider) as seen:
-        Keyring({}, written(tmp_path, text)).key("openai", ())
+        Keyring({}, written(tmp_path, text)).read().key("openai", ())
 
     assert "keys.toml" in seen.value.message
     assert KEY not in "".join(traceback.format_exception(seen.value))

@@ -98,6 +98,8 @@ def constraints_of(items: Iterable[Item], known: dict[EntryId, Limits] | None = 
 
 def limits_in(item: Item) -> Limits:
     """What one message demands by itself. O(characters that the user typed)."""
+    if item.message.role != "user":
+        return ()
     marked = ((sentence, _strength(sentence)) for sentence in typed_sentences(item))
     return tuple([(sentence, strong) for sentence, strong in marked if strong is not None])
 

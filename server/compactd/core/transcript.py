@@ -16,6 +16,7 @@ from compactd.messages import Block, Document, Image, Message, Text, ToolCall, T
 
 OPEN = "<conversation>"
 CLOSE = "</conversation>"
+_NAME = "conversation>"
 
 REMINDER = ("<system-reminder>", "</system-reminder>")
 """What a client puts into a user's message for the model alone (Claude Code): no words of the user."""
@@ -73,22 +74,29 @@ def without_reminders(text: str) -> str:
 
 
 def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
-    said = "\n".join(filter(None, (_said(block) for block in message.content)))
-    if message.role == "user" and not is_summary(message):
-        said = without_reminders(said)
-    if said:
-        yield f"[{_label(message)}]: {said}"
-    calls = "; ".join(
-        f"{block.name}({_cut(compact_arguments(block.arguments), tool_output_chars)})"
-        for block in message.content
-        if isinstance(block, ToolCall)
-    )
-    if calls:
-        yield f"[Assistant tool calls]: {calls}"
+    said: list[str] = []
+    calls: list[str] = []
+    results: list[str] = []
     for block in message.content:
-        if isinstance(block, ToolResult):
-            failed = "(error) " if block.is_error else ""
-            yield f"[Tool result]: {failed}{_cut(text_of_result(block), tool_output_chars)}"
+        match block:
+            case ToolCall():
+                arguments = _cut(compact_arguments(block.arguments), tool_output_chars)
+                calls.append(f"{block.name}({arguments})")
+            case ToolResult():
+                failed = "(error) " if block.is_error else ""
+                results.append(f"[Tool result]: {failed}{_cut(text_of_result(block), tool_output_chars)}")
+            case _:
+                if text := _said(block):
+                    said.append(text)
+    if said:
+        spoken = "\n".join(said)
+        if message.role == "user" and not is_summary(message):
+            spoken = without_reminders(spoken)
+        if spoken:
+            yield f"[{_label(message)}]: {spoken}"
+    if calls:
+        yield f"[Assistant tool calls]: {'; '.join(calls)}"
+    yield from results
 
 
 def _label(message: Message) -> str:
@@ -122,6 +130,8 @@ def _cut(text: str, chars: int) -> str:
 
 
 def _defused(paragraph: str) -> str:
+    if _NAME not in paragraph:
+        return paragraph
     return paragraph.replace(CLOSE, f"&lt;{CLOSE[1:]}").replace(OPEN, f"&lt;{OPEN[1:]}")
 
 

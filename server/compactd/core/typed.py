@@ -54,7 +54,7 @@ _LOG = re.compile(
     r"|[A-Za-z_]\w*(?:Error|Exception)\b:"
     r")"
 )
-_CODE_SIGNS = frozenset("{}()[];=<>|\\$&*#@~^+_")
+_WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
 _ABBREVIATED = re.compile(
     r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
 )
@@ -147,7 +147,7 @@ def _is_foreign(line: str) -> bool:
     bare = line.strip()
     if _BULLET.match(bare) is None and _LOG.match(bare) is not None:
         return True
-    signs = sum(c in _CODE_SIGNS for c in bare)
+    signs = len(bare) - len(bare.translate(_WITHOUT_CODE_SIGNS))
     return (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare
 
 

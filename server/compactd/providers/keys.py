@@ -10,6 +10,7 @@ Nowhere else: a workspace's file could send the user's conversations and key whe
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,6 +25,7 @@ KEYS_FILE = "keys.toml"
 """In the user's `compactd` folder, for the owner alone."""
 
 _LARGEST_BYTES = 1024 * 1024
+_WAIT_S = 1.0
 
 
 class Entry(Struct, frozen=True, kw_only=True):
@@ -34,7 +36,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Keyring:
-    """Keys by provider. The file is read at the first need, and again where it has changed."""
+    """Keys by provider: the environment's, and those of the file as `read` found it last."""
 
     def __init__(self, environ: Mapping[str, str], path: Path | None) -> None:
         """`path`: of `keys.toml`; it need not be there."""
@@ -42,9 +44,23 @@ class Keyring:
         self._path = path
         self._read_at: tuple[int, int] | None = None
         self._entries: dict[str, Entry] = {}
+        self._wrong: NoProvider | None = None
+        self._reading = threading.Lock()
 
     def __repr__(self) -> str:
         return "Keyring(…)"
+
+    def read(self) -> Keyring:
+        """Reads the file where it has changed, and gives back this keyring. Blocks: not for the loop."""
+        # A folder that hangs holds the first reader for ever; those behind it do not pile up.
+        if self._reading.acquire(timeout=_WAIT_S):
+            try:
+                self._wrong, self._entries = None, self._file()
+            except NoProvider as error:
+                self._wrong, self._read_at = error, None
+            finally:
+                self._reading.release()
+        return self
 
     def key(self, provider: str, names: tuple[str, ...]) -> Secret | None:
         """The key for `provider`: the first of the variables `names` that is set, else the file's.
@@ -54,7 +70,7 @@ class Keyring:
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return _secret(text, name)
-        entry = self._file().get(provider)
+        entry = self._known().get(provider)
         return None if entry is None or not entry.key else _secret(entry.key.strip(), KEYS_FILE)
 
     def base_url(self, provider: str, names: tuple[str, ...]) -> str | None:
@@ -62,8 +78,13 @@ class Keyring:
         for name in names:
             if text := self._environ.get(name, "").strip():
                 return text
-        entry = self._file().get(provider)
+        entry = self._known().get(provider)
         return None if entry is None else entry.base_url
+
+    def _known(self) -> dict[str, Entry]:
+        if self._wrong is not None:
+            raise NoProvider(self._wrong.message)
+        return self._entries
 
     def _file(self) -> dict[str, Entry]:
         if self._path is None:
@@ -71,14 +92,16 @@ class Keyring:
         try:
             found = self._path.stat()
         except OSError:
+            self._read_at = None
             return {}
         _check_private(found.st_mode, found.st_uid)
         if found.st_size > _LARGEST_BYTES:
             raise NoProvider(f"{KEYS_FILE} is too large to be a list of keys")
-        if self._read_at != (found.st_mtime_ns, found.st_size):
-            self._entries = _entries(self._path)
-            self._read_at = (found.st_mtime_ns, found.st_size)
-        return self._entries
+        if self._read_at == (found.st_mtime_ns, found.st_size):
+            return self._entries
+        entries = _entries(self._path)
+        self._read_at = (found.st_mtime_ns, found.st_size)
+        return entries
 
 
 def _check_private(mode: int, owner: int) -> None:

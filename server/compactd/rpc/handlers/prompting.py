@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from compactd.rpc import asking, wire
-from compactd.rpc.handlers.base import Area, Handler, line_reached
+from compactd.rpc.handlers.base import Area, Handler
 from compactd.rpc.request import Request
 
 
@@ -20,7 +20,8 @@ class PromptingHandlers(Area):
         """Answered once the prompt is durable."""
         session = self._sessions.get(params.session_id)
         message, raw = asking.prompt_of(params)
-        await line_reached(session)
+        # In the session's line: what comes after this prompt stays behind it.
+        await session.queue.run(session.world.read_keys)
         from compactd.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)

@@ -1,0 +1,68 @@
+"""The user's keys and limits: read beside the loop, and used as they were read last."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from compactd.errors import NoProvider
+from compactd.model_access import ModelAccess
+
+FOREVER_S = 30.0
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, "utf-8")
+    path.chmod(0o600)
+    return path
+
+
+def test_a_key_in_the_file_counts_once_it_was_read_and_a_new_one_at_the_next_reading(tmp_path: Path) -> None:
+    access = ModelAccess({}, tmp_path)
+    with pytest.raises(NoProvider):
+        access.provider("groq/llama", None, None)
+
+    written(tmp_path, "keys.toml", 'groq = "gsk-1"')
+    asyncio.run(access.read(FOREVER_S))
+
+    assert access.provider("groq/llama", None, None)[1] == "llama"
+
+
+def test_a_limit_that_is_no_number_is_told_and_nobody_is_asked(tmp_path: Path) -> None:
+    written(tmp_path, "config.toml", '[providers]\nidle_s = "soon"\n')
+    access = ModelAccess({"OPENAI_API_KEY": "sk-1"}, tmp_path)
+    asyncio.run(access.read(FOREVER_S))
+
+    with pytest.raises(NoProvider, match="idle_s"):
+        access.provider("openai/gpt-4.1", None, None)
+
+
+@pytest.mark.parametrize("name", ["keys.toml", "config.toml"])
+def test_a_file_that_hangs_does_not_hold_the_loop_and_the_environments_key_stands(
+    tmp_path: Path, name: str
+) -> None:
+    pipe = tmp_path / name
+    os.mkfifo(pipe, 0o600)
+    access = ModelAccess({"OPENAI_API_KEY": "sk-1"}, tmp_path)
+    ticks = 0
+
+    async def run() -> None:
+        nonlocal ticks
+        reading = asyncio.ensure_future(access.read(0.05))
+        while not reading.done():
+            ticks += 1
+            await asyncio.sleep(0)
+        reading.result()
+
+    began = monotonic()
+    asyncio.run(run())
+    assert ticks > 10
+    assert monotonic() - began < FOREVER_S
+    assert access.provider("openai/gpt-4.1", None, None)[1] == "gpt-4.1"
+    # Whoever still reads it gets its end.
+    os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))

@@ -174,6 +174,8 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     """Where a compaction becomes due."""
     percent: float | None = None
     """100 × `current_context_tokens` ÷ `context_window`."""
+    decision: Literal["fits", "due", "over"] = "fits"
+    """What that size asks for: nothing, a compaction, or that the next request is not sent as it is."""
     epoch: int = 1
 
 

@@ -105,6 +105,7 @@ def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
         context_window_confidence=standing.confidence,
         threshold_tokens=standing.threshold,
         percent=round(100 * standing.used / window, 2) if window else None,
+        decision=standing.decision.kind,
         epoch=fold.epoch,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
 
@@ -131,6 +131,7 @@ def state_of(session: Session) -> wire.StateResult:
     return wire.StateResult(
         session_id=session.id,
         status="compacting" if is_compacting else loop or "idle",
+        title=state.shown_title,
         model=state.model.model,
         message_count=len(state.items),
         tools=tuple(tool.name for tool in session.tools()),
@@ -167,28 +168,47 @@ def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResu
     state = session.fold
     shown = {item.entry_id: item.tokens for item in state.items}
     pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
+    carried = {entry_id for step in state.compactions()[-1:] for entry_id in step.pinned}
+    total = summarised = None
+    if params.in_context:
+        total = len(state.items)
+        summarised = sum(1 for i in state.path if i in state.originals and i not in shown)
     entries: list[wire.HistoryEntry] = []
     is_on = params.from_ is None
-    for entry in state.timeline:
+    following: str | None = None
+    for entry in _asked(state, params):
         is_on = is_on or _id_of(entry) == params.from_
         if not is_on or (session.running is not None and _id_of(entry) == session.running.compaction_id):
             continue
-        row = _history_row(state, entry, shown, pruned_at)
+        row = _history_row(state, entry, shown, pruned_at, carried)
         if row is None:
             continue
         if params.limit is not None and len(entries) == params.limit:
-            return wire.HistoryResult(entries=tuple(entries), next=row.entry_id)
+            following = row.entry_id
+            break
         entries.append(row)
-    return wire.HistoryResult(entries=tuple(entries)) if is_on else None
+    if not is_on:
+        return None
+    return wire.HistoryResult(entries=tuple(entries), next=following, total=total, summarised=summarised)
 
 
 def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
     """The messages that `history_of` looks at, or a few more. O(entries)."""
     state = session.fold
-    rest = dropwhile(lambda entry: _id_of(entry) != params.from_, state.timeline)
-    entries = state.timeline if params.from_ is None else rest
+    asked = _asked(state, params)
+    entries = asked if params.from_ is None else dropwhile(lambda each: _id_of(each) != params.from_, asked)
     messages = (state.originals[entry.id] for entry in entries if isinstance(entry, Appended))
     return list(islice(messages, params.limit))
+
+
+def _asked(
+    state: Fold, params: wire.HistoryParams
+) -> Sequence[Appended | Compacted | Pruned | CompactionBegun]:
+    """The whole timeline, or what of it is in the context, in that order. O(entries)."""
+    if not params.in_context:
+        return state.timeline
+    by_id = {_id_of(entry): entry for entry in state.timeline}
+    return [by_id[item.entry_id] for item in state.items]
 
 
 def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:
@@ -200,6 +220,7 @@ def _history_row(
     entry: Appended | Compacted | Pruned | CompactionBegun,
     shown: dict[str, int],
     pruned_at: dict[str, float],
+    carried: set[str],
 ) -> wire.HistoryEntry | None:
     match entry:
         case Appended():
@@ -214,6 +235,7 @@ def _history_row(
                 pruned_at=pruned_at.get(entry.id),
                 tokens=shown.get(entry.id, item.tokens),
                 pinned=bool(pinned_of((item,), state.pin_marks)),
+                carried=entry.id in carried,
             )
         case Compacted():
             return wire.HistoryEntry(
@@ -262,8 +284,8 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
                 raise InvalidParams(f"{entry_id!r} is no message of this session", f"$.entry_ids[{index}]")
     return wire.ExpandResult(
         entries=tuple(
-            wire.Original(entry_id=entry_id, message=source)
+            wire.Original(entry_id=entry_id, message=item.source, tokens=item.tokens)
             for entry_id in ids
-            if (source := state.originals[entry_id].source) is not None
+            if (item := state.originals[entry_id]).source is not None
         )
     )

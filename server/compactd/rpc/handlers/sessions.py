@@ -57,6 +57,7 @@ class SessionHandlers(Area):
             resumed=started.resumed,
             read_only=session.journal is None,
             model=session.fold.model.model,
+            title=session.fold.shown_title,
             context_window=usage.context_window,
             token_usage=usage,
             message_count=len(session.fold.items),

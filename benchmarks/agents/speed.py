@@ -1,4 +1,4 @@
-"""How long an agent waits for its hook: `python -m benchmarks.agents.speed`.
+"""How long an agent waits for its hook, and pi for its extension: `python -m benchmarks.agents.speed`.
 
 A transcript of 50 MB of Claude Code's, made of recorded sessions: a history that was compacted, a stretch
 of a whole window, then 100 KB a run. Each row from spawn to exit: processor time, and by the clock, which
@@ -19,6 +19,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks.agents import pi_speed
+from benchmarks.agents.pi_speed import Measured
 from benchmarks.retention import sessions
 
 HISTORY_BYTES = 47_500_000
@@ -140,7 +142,23 @@ def main() -> int:
         slowest = max(clock for _, clock in times) * 1000
         print(f"{row:60} {cpu:5.0f} ms of processor, {clock:5.0f} by the clock, slowest {slowest:5.0f}")
     print(f"put back: {back:,} characters")
+    of_pi(pi_speed.measured(data, os.environ))
     return 0
+
+
+def of_pi(runs: list[Measured]) -> None:
+    """The rows of pi's extension."""
+    if not runs:
+        print("pi's extension: not measured, for pi is not here (tests/editors/pi/setup.sh fetches it)")
+        return
+    message = statistics.median(run.processor_ms for run in runs)
+    held = max(run.held_ms for run in runs)
+    print(f"{'pi, a message':60} {message:5.2f} ms of processor, {held:5.2f} at most that pi waits")
+    cpu = statistics.median(run.daemon_ms for run in runs)
+    clock = statistics.median(run.compaction_ms for run in runs)
+    slowest = max(run.compaction_ms for run in runs)
+    row = f"pi, a compaction of {pi_speed.TOKENS:,} tokens"
+    print(f"{row:60} {cpu:5.0f} ms of processor, {clock:5.0f} by the clock, slowest {slowest:5.0f}")
 
 
 if __name__ == "__main__":

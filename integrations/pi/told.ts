@@ -67,9 +67,13 @@ export function hits(found: Hit[], words: string): string {
     .join("\n");
 }
 
-/** Text of a conversation as one line without control characters or turned text. */
+// As the daemon's own list, core/unseen.py.
+const UNSEEN =
+  /[\s\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\u{e0000}-\u{e007f}]+/gu;
+
+/** Text of a conversation as one line without control characters, turned text or letters that nobody sees. */
 export function plain(text: string): string {
-  return text.replace(/[\s\u0000-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]+/g, " ").trim();
+  return text.replace(UNSEEN, " ").trim();
 }
 
 function sizes(done: Compaction): string {

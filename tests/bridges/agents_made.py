@@ -54,6 +54,8 @@ class Session:
     def __init__(self, agent: str, folder: Path, session_id: str = "5c5cb639-aaaa") -> None:
         self.agent = agent
         self.session_id = session_id
+        self.lists_kept = True
+        """Of Claude Code: it names each message that it kept; as before 2.1.205, the first and the last."""
         self.path = folder / f"{agent}-{session_id}.jsonl"
         self.cwd = "/work-of-somebody/project"
         self._number = 0
@@ -92,6 +94,10 @@ class Session:
             self.add(record)
         return self
 
+    def last_ids(self, count: int) -> tuple[str, ...]:
+        """Of the newest messages, as Claude Code names them."""
+        return tuple(f"u{number}" for number in range(self._number - count + 1, self._number + 1))
+
     def records(self, turn: Turn) -> list[object]:
         self._number += 1
         stamp = f"2026-11-20T10:{self._number // 60 % 60:02}:{self._number % 60:02}Z"
@@ -106,6 +112,11 @@ class Session:
         if self.agent == "claude-code":
             told = {"type": "user", "uuid": f"u{self._number}", "isCompactSummary": True}
             boundary = {"type": "system", "subtype": "compact_boundary", "uuid": f"b{self._number}"}
+            if kept:
+                anchor = {"anchorUuid": f"u{self._number}"}
+                listed = {"preservedMessages": {**anchor, "uuids": kept}}
+                ends = {"preservedSegment": {**anchor, "headUuid": kept[0], "tailUuid": kept[-1]}}
+                boundary["compactMetadata"] = {"trigger": "auto", **(listed if self.lists_kept else ends)}
             return [boundary, {**told, "message": {"role": "user", "content": summary}}]
         if self.agent == "codex":
             history = [_codex(Turn("user", text)) for text in (*kept, summary)]

@@ -194,6 +194,7 @@ def _put_back(mirror: Mirror, files: Files, event: Event, options: Options) -> s
         newest(read_held(files.path(".gone"), state.gone_bytes), MOST_TOKENS >> (state.attempts - 1)),
         state.summary,
         state.stays,
+        stayed=state.stayed,
         folder=state.folder,
         most=options.most_chars,
         count=size_bytes if event.agent == "codex" else characters,

@@ -8,7 +8,7 @@ journal's does.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from struct import Struct as Packing
 from typing import Final, Literal
@@ -88,6 +88,8 @@ class State(Struct, kw_only=True, omit_defaults=True):
     summary: str = ""
     stays: str = ""
     """What the agent kept beside its summary."""
+    stayed: list[str] = msgspec.field(default_factory=list)
+    """Those of the messages that are gone whose ids the agent says it kept."""
     kept: Kept | None = None
     """Of the last compaction whose facts were given back."""
     turns: int = 0
@@ -167,6 +169,11 @@ def read_held(path: Path, size_bytes: int) -> list[Held]:
     except OSError:
         return []
     return list(_frames(data))
+
+
+def by_client_id(held: Iterable[Held]) -> dict[str, Held]:
+    """Those that the agent gave ids."""
+    return {one.client_id: one for one in held if one.client_id}
 
 
 def _frames(data: memoryview) -> Iterator[Held]:

@@ -12,13 +12,24 @@ from collections.abc import Callable, Iterable
 from hashlib import blake2b
 
 from compactd.bridges.hook_events import Agent
-from compactd.bridges.hook_state import TELLERS, Files, Held, State, Teller, append, framed, read_held
+from compactd.bridges.hook_state import (
+    TELLERS,
+    Files,
+    Held,
+    State,
+    Teller,
+    append,
+    by_client_id,
+    framed,
+    read_held,
+)
 from compactd.bridges.mirror_journal import MirrorJournal
 from compactd.bridges.transcript_steps import (
     ANSWERS,
     BOUNDARIES,
     Compaction,
     Said,
+    named,
     quotations,
     steps_of,
     text_of,
@@ -29,13 +40,15 @@ from compactd.core.entries import Item, is_summary
 from compactd.core.tokens import Chars4, message_tokens
 from compactd.core.units import FactCache
 from compactd.formats.neutral_out import encode_message
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.messages import Message, Meta, Text, ToolResult
 
+REPEATERS = ("claude-code", "gemini-cli")
+"""They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
+compaction: anthropics/claude-code issues 66947 and 92089, 2026)."""
 HUGE = 4_000_000
 """Bytes: of a transcript that is as large when it is first seen, only the last stretch is weighed."""
 MOST_CARRIED = 65_536
 """Characters of a person's words that are carried over a compaction."""
-MOST_CALLS = 256
 MOST_SUMMARY = 262_144
 
 Clock = Callable[[], float]
@@ -55,13 +68,17 @@ class Mirror:
         self._stretch: list[bytes] = []
         self._ids: list[int] = []
         self._known: set[int] = set()
-        """Of a transcript that is read again: what was taken in before."""
+        """Of a transcript that is read again: what was taken in before this run."""
+        self._met: set[int] = set()
+        """What this run took in."""
         self._is_lost = not state.place.path
         """Nothing is known of the session: what was taken in before is weighed again, not stored again."""
         self._passed = 0
         """Entries that were passed over so, to name the messages by."""
         self._left: dict[str, Held] = {}
         """Messages before the compaction that this run met, by their ids: some may have stayed."""
+        self._is_behind = False
+        """What is read now stands behind the record of the last compaction."""
         self._answers = 0
         """What the model said since the last compaction that this run met."""
 
@@ -72,8 +89,7 @@ class Mirror:
         in the middle of a turn. O(new bytes)."""
         state = self.state
         is_first = not state.is_caught_up
-        if transcript.is_other or self._is_lost or self.agent == "gemini-cli":
-            # Gemini CLI writes messages again that stand in its file already.
+        if transcript.is_other or self._is_lost or self.agent in REPEATERS:
             self._known = self._known or self._read_ids()
         if not state.place.path and transcript.size > HUGE:
             state.learn_from = self._worth_learning(transcript)
@@ -129,13 +145,13 @@ class Mirror:
     # --- messages -------------------------------------------------------------------------------------
 
     def _said(self, step: Said, *, learn: bool) -> None:
-        message = self._named(step.message)
+        message = named(step.message, self.state.calls)
         key = _key(message.id or step.raw)
-        if message.id is not None and message.id in self._left:
+        if self._is_behind and message.id is not None and message.id in self._left:
             self._stayed(self._left.pop(message.id))
             return
         is_known = key in self._known
-        if is_known and not self._is_lost:
+        if self._is_met(key, message.id) or (is_known and not self._is_lost):
             return
         raw = step.raw if message is step.message else encode_message(message)
         tokens = message_tokens(message, self._counter)
@@ -144,7 +160,7 @@ class Mirror:
             entry_id = f"e{self._passed}"
         else:
             entry_id = self._journal.add(message, raw, tokens, message.id)
-            self._took(key)
+            self._ids.append(key)
         self._answers += message.role == "assistant"
         # What Codex puts before each context by itself is never gone.
         is_fixed = self.agent == "codex" and message.meta is not None and message.meta.synthetic
@@ -152,6 +168,13 @@ class Mirror:
         if said is not None:
             raw = raw if said is message else encode_message(said)
             self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
+
+    def _is_met(self, key: int, id: str | None) -> bool:
+        """Whether this run took it in before."""
+        is_met = key in self._met
+        if id and self.agent in REPEATERS:
+            self._met.add(key)
+        return is_met
 
     def _held(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> Held:
         item = Item(entry_id=entry_id, body=message, tokens=tokens)
@@ -171,31 +194,15 @@ class Mirror:
             is_summary=is_summary(message),
         )
 
-    def _took(self, key: int) -> None:
-        self._ids.append(key)
-        if self.agent == "gemini-cli":
-            self._known.add(key)
-
-    def _named(self, message: Message) -> Message:
-        """With the names of calls that came in an earlier run."""
-        calls = self.state.calls
-        for block in message.content:
-            if isinstance(block, ToolCall) and len(calls) < MOST_CALLS:
-                calls[block.call_id] = block.name
-        content = [_with_name(b, calls) if isinstance(b, ToolResult) else b for b in message.content]
-        if all(new is old for new, old in zip(content, message.content, strict=True)):
-            return message
-        from msgspec.structs import replace
-
-        return replace(message, content=tuple(content))
-
     # --- compactions ----------------------------------------------------------------------------------
 
     def _recorded(self, step: Compaction) -> None:
         """The transcript tells of a compaction."""
         key = _key(step.id or step.summary)
+        if self._is_met(key, step.id):
+            return
         if key not in self._known:
-            self._took(key)
+            self._ids.append(key)
             self._journal.compacted(step.summary, self._counter.count(step.summary))
         elif self._is_lost:
             self._passed += 1
@@ -206,10 +213,9 @@ class Mirror:
             self._add_late()
         if is_new or (self.state.is_pending and not self.state.is_told):
             self._tell(step.summary, step.stays)
-        if is_new:
-            for client_id in step.kept:
-                if client_id in self._left:
-                    self._stayed(self._left.pop(client_id))
+        if self.state.is_pending:
+            self._kept(step)
+        self._is_behind = True
         # Gemini CLI has its model say that it has got the summary.
         self._answers = -1 if self.agent == "gemini-cli" else 0
 
@@ -264,8 +270,10 @@ class Mirror:
         state.gone_bytes = state.stretch_bytes if held else 0
         state.is_pending, state.is_told, state.attempts = bool(held), False, 0
         state.summary = state.stays = ""
+        state.stayed = []
         state.turns = 0
-        self._left = {one.client_id: one for one in held if one.client_id}
+        self._is_behind = False
+        self._left = by_client_id(held)
         left = MOST_CARRIED
         carried: list[Held] = []
         for one in reversed(held):
@@ -290,9 +298,25 @@ class Mirror:
         self._flush()
         self.state.carried_bytes = self.state.stretch_bytes
 
+    def _kept(self, step: Compaction) -> None:
+        """What the record says of messages that stayed, by their ids."""
+        state = self.state
+        if not self._left and state.gone_bytes and self.agent in REPEATERS:
+            # An earlier run was told of it.
+            self._left = by_client_id(read_held(self._files.path(".gone"), state.gone_bytes))
+        names = list(self._left)
+        kept = list(step.kept)
+        if step.first_kept in self._left:
+            end = names.index(step.last_kept) + 1 if step.last_kept in self._left else len(names)
+            kept += names[names.index(step.first_kept) : end]
+        for client_id in kept:
+            if client_id in self._left:
+                self._stayed(self._left.pop(client_id))
+
     def _stayed(self, held: Held) -> None:
         """A message before the compaction stayed in the context."""
         state = self.state
+        state.stayed.append(held.entry_id)
         self._stretch.append(framed(held))
         text = text_of(_decoded(held))
         state.stays = f"{state.stays}\n{text}"[:MOST_SUMMARY] if text else state.stays
@@ -316,6 +340,7 @@ class Mirror:
     def _settle(self) -> None:
         self.state.is_pending = False
         self.state.summary = self.state.stays = ""
+        self.state.stayed = []
         self.state.gone_bytes = 0
         self._files.path(".gone").unlink(missing_ok=True)
 
@@ -357,15 +382,6 @@ def _key(of: str | bytes) -> int:
     """By which a message is known again."""
     data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
-
-
-def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
-    name = calls.pop(result.call_id, None)
-    if name is None or result.name is not None:
-        return result
-    from msgspec.structs import replace
-
-    return replace(result, name=name)
 
 
 def _decoded(held: Held) -> Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compactd.core import unseen
 from compactd.formats.neutral import decode_message
 from compactd.messages import Block, Message, ToolCall, ToolResult
 from compactd.search import texts_of
@@ -14,8 +15,8 @@ OWN_TOOLS = ("search_history", "expand", "context_state")
 
 
 def plain(text: str) -> str:
-    """Without characters that would steer a terminal; lines and tabs stay."""
-    return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+    """With a mark for each character that would steer a terminal or hide; lines and tabs stay."""
+    return text.replace("\r\n", "\n").translate(unseen.MARKED)
 
 
 def spoken(raw: bytes) -> tuple[str, str]:

@@ -7,6 +7,7 @@ import sys
 
 def hook(arguments: list[str]) -> int:
     """`compactd hook AGENT [--limit CHARS] [--deadline SECONDS]`; always 0."""
+    _load_msgspec()
     from compactd.bridges.hook import DEADLINE_S, MOST_CHARS, Options, main
 
     agent, given = _read(arguments)
@@ -19,9 +20,24 @@ def hook(arguments: list[str]) -> int:
 
 def statusline(arguments: list[str]) -> int:
     """`compactd statusline AGENT`; always 0."""
+    _load_msgspec()
     from compactd.bridges.statusline import main
 
     return main(_read(arguments)[0])
+
+
+def _load_msgspec() -> None:
+    """Loads msgspec without typing_extensions, which it can do without where `typing` has it all (`_utils` of
+    0.22): 10 of its 36 ms (processor time, Python 3.11, 2026-11)."""
+    name = "typing_extensions"
+    if name in sys.modules or "msgspec" in sys.modules:
+        return
+    # "Not to be found", as the import system writes it.
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        import msgspec  # noqa: F401
+    finally:
+        del sys.modules[name]
 
 
 def _read(arguments: list[str]) -> tuple[str, dict[str, float]]:

@@ -15,10 +15,13 @@ from compactd.bridges.hook_events import Agent
 from compactd.core.entries import is_summary
 from compactd.errors import CompactdError
 from compactd.formats.session_file import SessionFile
-from compactd.messages import Block, Message, Text
+from compactd.messages import Block, Message, Text, ToolCall, ToolResult
 
 MOST_STAYS: Final = 262_144
 """Characters of what an agent keeps beside its summary that are compared."""
+
+MOST_CALLS: Final = 256
+"""Whose results did not come yet."""
 
 BOUNDARIES: dict[Agent, tuple[bytes, ...]] = {
     "claude-code": (b'"isCompactSummary":true', b'"isCompactSummary": true'),
@@ -55,6 +58,9 @@ class Compaction(Struct, frozen=True):
     """What it kept word for word beside its summary."""
     kept: tuple[str, ...] = ()
     """Ids of messages before it that stayed."""
+    first_kept: str = ""
+    last_kept: str = ""
+    """Where the agent says it so: of the messages that stayed, all from one to the other."""
     id: str = ""
     """Where the agent gives it one."""
 
@@ -68,7 +74,7 @@ def steps_of(agent: Agent, data: bytes) -> list[Step]:
         case "claude-code":
             from compactd.formats import claude_code
 
-            return _plain(claude_code.read(data))
+            return _with_preserved(_plain(claude_code.read(data)), data)
         case "codex":
             from compactd.formats import codex
 
@@ -125,6 +131,44 @@ def _behind_snapshots(data: bytes) -> dict[str, tuple[str, ...]]:
     return found
 
 
+_PRESERVED: Final = b'"preserved'
+
+
+def _with_preserved(steps: list[Step], data: bytes) -> list[Step]:
+    """With the messages that Claude Code kept, as the boundary before each summary tells: all of them, or
+    the first and the last (`compactMetadata` of 2.1.205: meawoppl/rust-code-agent-sdks issue 188)."""
+    if _PRESERVED not in data or not any(isinstance(step, Compaction) for step in steps):
+        return steps
+    from compactd.formats.lines import records
+    from compactd.formats.loose import object_in, text_in, texts_in
+    from compactd.formats.session_file import is_true
+
+    kept: dict[str, Compaction] = {}
+    told = Compaction("")
+    for _, record in records(data, _pass_over):
+        try:
+            if text_in(record, "subtype") == "compact_boundary":
+                about = object_in(record, "compactMetadata")
+                segment = object_in(about, "preservedSegment")
+                told = Compaction(
+                    "",
+                    kept=texts_in(object_in(about, "preservedMessages"), "uuids"),
+                    first_kept=text_in(segment, "headUuid"),
+                    last_kept=text_in(segment, "tailUuid"),
+                )
+            elif is_true(record, "isCompactSummary"):
+                kept[text_in(record, "uuid")] = told
+                told = Compaction("")
+        except CompactdError:
+            continue
+    return [
+        msgspec.structs.replace(step, kept=own.kept, first_kept=own.first_kept, last_kept=own.last_kept)
+        if isinstance(step, Compaction) and (own := kept.get(step.id)) is not None
+        else step
+        for step in steps
+    ]
+
+
 def _with_stays(steps: list[Step], data: bytes) -> list[Step]:
     """With what each of Codex's `compacted` records keeps: users' messages, word for word."""
     stays = _histories(data) if any(isinstance(step, Compaction) for step in steps) else []
@@ -160,6 +204,24 @@ def _histories(data: bytes) -> list[str]:
 
 def _pass_over(warning: str) -> None:
     """The reader of the messages warns of the same."""
+
+
+def named(message: Message, calls: dict[str, str]) -> Message:
+    """With the names of calls that came in an earlier piece: `calls`, by their ids, which this changes."""
+    for block in message.content:
+        if isinstance(block, ToolCall) and len(calls) < MOST_CALLS:
+            calls[block.call_id] = block.name
+    content = [_with_name(b, calls) if isinstance(b, ToolResult) else b for b in message.content]
+    if all(new is old for new, old in zip(content, message.content, strict=True)):
+        return message
+    return msgspec.structs.replace(message, content=tuple(content))
+
+
+def _with_name(result: ToolResult, calls: dict[str, str]) -> ToolResult:
+    name = calls.pop(result.call_id, None)
+    if name is None or result.name is not None:
+        return result
+    return msgspec.structs.replace(result, name=name)
 
 
 def text_of(message: Message) -> str:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from compactd.core import unseen
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -28,23 +30,10 @@ Look = Literal["", "due", "bad"]
 
 _STYLES: Mapping[Look, str] = {"": "", "due": "yellow", "bad": "red"}
 
-# What could command a terminal, or hide in a line: control characters but tab and line end, marks that turn
-# the reading direction, and letters that nobody sees (U+FEFF, tags). Sessions hold whatever a tool printed.
-_UNSEEN = dict.fromkeys(
-    (
-        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
-        *range(0x7F, 0xA0),
-        *range(0x202A, 0x202F),
-        *range(0x2066, 0x206A),
-        *(0x061C, 0x200E, 0x200F, 0xFEFF),
-        *range(0xE0000, 0xE0080),
-    )
-)
-
 
 def cleaned(text: str) -> str:
     """`text` without what could command a terminal; line ends stay."""
-    return text.replace("\r\n", "\n").translate(_UNSEEN)
+    return text.replace("\r\n", "\n").translate(unseen.NOTHING)
 
 
 def encodable(text: str) -> str:

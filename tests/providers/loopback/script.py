@@ -13,6 +13,8 @@ class Call:
     name: str
     arguments: str = "{}"
     id: str = "call_1"
+    namespace: str = ""
+    """Of OpenAI's Responses alone: the group of tools that the name is of."""
 
 
 @dataclass(frozen=True)

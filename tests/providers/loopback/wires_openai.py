@@ -181,6 +181,7 @@ class Responses:
                     "name": call.name,
                     "arguments": call.arguments,
                     "status": "completed",
+                    **({"namespace": call.namespace} if call.namespace else {}),
                 }
             )
         return output

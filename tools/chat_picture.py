@@ -1,7 +1,10 @@
-"""Draws `compactd chat` as it is: `python tools/chat_picture.py [FILE.svg]`, by default docs/chat.svg.
+"""Draws `compactd chat` as it is, the picture of docs/chat.md.
+
+    python tools/chat_picture.py [FILE.svg | --check]
 
 The app itself is driven, before a daemon of its own, with the recorded session of examples/: no key, no
-network, nothing of the user's is read or written. Needs `compactd[tui]`.
+network, nothing of the user's is read or written. Needs `compactd[tui]`. By default it writes docs/chat.svg;
+`--check` writes nothing and ends with 1 where that shows other words than the app does now.
 """
 
 from __future__ import annotations
@@ -9,9 +12,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 import tempfile
 import time
+from html import unescape
 from pathlib import Path
 
 from textual.pilot import Pilot
@@ -23,6 +28,7 @@ from compactd.client import AsyncClient
 
 ROOT = Path(__file__).resolve().parent.parent
 SESSION = ROOT / "examples" / "session.jsonl"
+PICTURE = ROOT / "docs" / "chat.svg"
 SIZE = (132, 36)
 MODEL = "anthropic/claude-sonnet-4-5"
 DEADLINE_S = 60.0
@@ -52,16 +58,41 @@ async def picture(home: str) -> str:
         app = Chat(talk)
         async with app.run_test(size=SIZE) as pilot:
             await done(app, pilot)
-            return app.export_screenshot(title="compactd chat")
+            return of_itself(app.export_screenshot(title="compactd chat"))
 
 
-def main() -> int:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs" / "chat.svg"
+def of_itself(svg: str) -> str:
+    """The picture without the fonts that it would fetch: every terminal's own do as well."""
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    mono = 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace'
+    return re.sub(r"Fira Code, monospace", mono, svg)
+
+
+def words_of(svg: str) -> list[str]:
+    """What is to be read in it, but for figures and bars: those tell how well the engine does."""
+    texts = map(unescape, re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+    return [word for text in texts for word in re.sub(r"[\d▓▒░·│]+", " ", text).split()]
+
+
+def drawn() -> str:
+    """The picture, drawn in a home of its own."""
     with tempfile.TemporaryDirectory() as home:
-        target.write_text(asyncio.run(picture(home)), "utf-8")
+        return asyncio.run(picture(home))
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code."""
+    svg = drawn()
+    if arguments == ["--check"]:
+        if not PICTURE.is_file() or words_of(PICTURE.read_text("utf-8")) != words_of(svg):
+            print("docs/chat.svg is stale: python tools/chat_picture.py", file=sys.stderr)
+            return 1
+        return 0
+    target = Path(arguments[0]) if arguments else PICTURE
+    target.write_text(svg, "utf-8")
     print(f"wrote {target.name}, {target.stat().st_size // 1024} KiB")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

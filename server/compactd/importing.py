@@ -32,6 +32,7 @@ from compactd.core.entries import (
     summary_message,
 )
 from compactd.core.intake import New, Report, take
+from compactd.core.projection import Pending
 from compactd.core.tokens import system_tokens, tool_tokens
 from compactd.errors import CompactdError, InvalidParams
 from compactd.following import decode_entries
@@ -67,9 +68,9 @@ class Imported(Struct, frozen=True, kw_only=True):
 
 
 class _Made(Struct, frozen=True, kw_only=True):
-    """The entries of a new session."""
+    """A new session, in memory alone."""
 
-    entries: tuple[Entry, ...]
+    session: Session
     format: str
     warnings: tuple[str, ...]
 
@@ -89,7 +90,7 @@ async def import_session(sessions: Sessions, source: str | bytes, format: str | 
 
     new = await sessions.world.in_worker(made)
     tell(0.9, "writing")
-    adopting = asyncio.ensure_future(sessions.adopt(session_id, new.entries))
+    adopting = asyncio.ensure_future(sessions.adopt(new.session))
     try:
         session = await asyncio.shield(adopting)
     except asyncio.CancelledError:
@@ -117,23 +118,23 @@ def _made(world: World, session_id: str, data: bytes, format: str | None, tell: 
     tell(0.05, "reading")
     warnings: list[str] = []
     if format == "compactd" or (format in AUTO and detect(data) == "compactd"):
-        entries = _own(world, session_id, data, warnings)
-        if entries is not None:
-            return _Made(entries=entries, format="compactd", warnings=tuple(warnings))
+        own = _own(world, session_id, data, warnings)
+        if own is not None:
+            return _Made(session=own, format="compactd", warnings=tuple(warnings))
     file = read(data, format)
     if not file.messages:
         raise InvalidParams(f"it holds no messages that could be read as {file.format}", "$.content")
     warnings += file.warnings
     tell(0.3, "counting")
-    entries = _foreign(world, session_id, file, warnings, tell)
-    return _Made(entries=entries, format=file.format, warnings=tuple(warnings))
+    session = _foreign(world, session_id, file, warnings, tell)
+    return _Made(session=session, format=file.format, warnings=tuple(warnings))
 
 
 # --- our own journals -------------------------------------------------------------------------------
 
 
-def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> tuple[Entry, ...] | None:
-    """The entries of a journal of ours under another id; None where only its messages can be read."""
+def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> Session | None:
+    """The session of a journal of ours under another id; None where only its messages can be read."""
     found = scan(data)
     if found.damage is not None or not found.records:
         return None
@@ -143,13 +144,13 @@ def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> tup
         entries = _renamed(decode_entries(records), session_id, warnings)
         if not _is_numbered(entries):
             return None
-        Session(world, session_id, MemoryJournal(), entries, persistent=False)
+        session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     except (CompactdError, msgspec.MsgspecError, LookupError, ValueError, TypeError) as error:
         warnings.append(f"the journal does not fit together ({error}): only its messages were read")
         return None
     if found.end < len(data):
         warnings.append(f"the last {len(data) - found.end} bytes are no whole record and were left out")
-    return tuple(entries)
+    return session
 
 
 def _is_numbered(entries: Sequence[Entry]) -> bool:
@@ -203,10 +204,8 @@ def _without_model(entry: SettingsSet, warnings: list[str]) -> SettingsSet:
 # --- other programs' sessions -----------------------------------------------------------------------
 
 
-def _foreign(
-    world: World, session_id: str, file: SessionFile, warnings: list[str], tell: Tell
-) -> tuple[Entry, ...]:
-    """What a session of ours with these messages consists of.
+def _foreign(world: World, session_id: str, file: SessionFile, warnings: list[str], tell: Tell) -> Session:
+    """A session of ours with these messages.
 
     A summary of the other program's becomes a compaction: what it stands for is in the history, what comes
     after it in the view.
@@ -253,7 +252,9 @@ def _foreign(
             f"{count} earlier {'summary' if count == 1 else 'summaries'} of the other program: what "
             "came before is in the history, not in the context; session/undo brings it back"
         )
-    return tuple(session.entries)
+    session.pending = Pending(session.fold.path_items())
+    session.handed_epoch = session.fold.epoch
+    return session
 
 
 def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import session_files
@@ -71,14 +72,17 @@ def test_help_is_printed_on_demand_and_without_arguments_on_standard_error(tmp_p
 
 
 def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_path) -> None:
-    folder, empty, binary, notes, none = (
-        tmp_path / n for n in ("folder", "empty", "binary", "notes", "none")
+    folder, empty, binary, notes, none, huge, loop = (
+        tmp_path / n for n in ("folder", "empty", "binary", "notes", "none", "huge", "loop")
     )
     folder.mkdir()
     empty.write_text("\n")
     binary.write_bytes(bytes(range(256)) * 10)
     notes.write_text("# Notes\nnothing here\n")
     none.write_text("[]")
+    with huge.open("wb") as file:
+        file.truncate(2 * 1024**3)
+    loop.symlink_to(loop)
 
     missing, *others = run_each(
         tmp_path,
@@ -88,9 +92,11 @@ def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_
         ("inspect", binary),
         ("compact", notes),
         ("inspect", none),
+        ("inspect", loop),
+        ("doctor", huge),
     )
 
-    assert [missing.code, *(one.code for one in others)] == [2, 2, 1, 1, 1, 1]
+    assert [missing.code, *(one.code for one in others)] == [2, 2, 1, 1, 1, 1, 2, 1]
     what = [one.err.splitlines()[0].removeprefix("cannot read ") for one in (missing, *others)]
     assert [line.removeprefix(f"{tmp_path}/") for line in what] == [
         "missing: there is no such file.",
@@ -99,8 +105,10 @@ def test_what_is_no_session_file_is_refused_with_the_formats_that_are_known(tmp_
         "binary: it looks binary.",
         "notes: its format is not known.",
         "none holds no messages.",
+        "loop: Too many levels of symbolic links.",
+        "huge has 2,147,483,648 bytes; at most 268,435,456 are read.",
     ]
-    assert all("Claude Code, pi, Codex CLI" in one.err for one in (missing, *others))
+    assert all("Claude Code, pi, Codex CLI" in one.err for one in (missing, *others[:-1]))
     assert all("Traceback" not in one.err and one.out == "" for one in (missing, *others))
 
 
@@ -140,6 +148,34 @@ def test_ctrl_c_ends_a_command_at_once_and_its_daemon_with_it(tmp_path) -> None:
     out, err = command.communicate(timeout=30)
 
     assert (command.returncode, out, err) == (130, b"", b"\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells whose child a daemon is")
+def test_a_daemon_that_is_killed_under_a_command_is_told_in_two_lines(tmp_path) -> None:
+    fifo = tmp_path / "slow.jsonl"
+    os.mkfifo(fifo)
+    command = subprocess.Popen(
+        [*COMPACTD, "compact", fifo],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path),
+        text=True,
+    )
+    # Opened once the command reads it: its daemon was started before.
+    with fifo.open("wb") as file:
+        [daemon] = Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
+        os.kill(int(daemon), signal.SIGKILL)
+        file.write(session_files.openai(tmp_path / "s.json", 2).read_bytes())
+    out, err = command.communicate(timeout=30)
+
+    assert (command.returncode, out) == (1, "")
+    what, log = err.splitlines()
+    # Its output ends a moment before its exit code is there.
+    assert what in (
+        "session/start: the daemon ended with code -9.",
+        "session/start: the daemon closed its output.",
+    )
+    assert log == "The daemon's log is empty."
 
 
 @pytest.mark.parametrize(

@@ -199,15 +199,37 @@ def test_what_a_compaction_would_do_is_told_and_nothing_is_done(home) -> None:
     file = files.openai(home / "preview.json", 40, words=180)
     before = file.read_bytes()
 
-    what, data = run_each(home, ("inspect", file, "--what"), ("inspect", file, "--json"))
+    what, data = run_each(home, ("inspect", file, "--what"), ("inspect", file, "--what", "--json"))
 
     plan = data.json["compaction"]
+    assert plan["exact"] is True
     free = f"a compaction now would free {plan['tokens_saved']:,} tokens"
     assert plan["compacted"] is True
     assert f"{free}: {plan['tokens_before']:,} → {plan['tokens_after']:,}\n" in what.out
     assert f"  removes {plan['messages_removed']:,} messages for a summary by extract\n" in what.out
     assert f"word for word from turn {plan['turns']['kept_from']} on" in what.out
     assert file.read_bytes() == before
+
+
+def test_what_it_frees_at_least_is_known_without_making_the_summary(home) -> None:
+    file = files.openai(home / "least.json", 40, words=180)
+
+    text, quick, exact = run_each(
+        home,
+        ("inspect", file),
+        ("inspect", file, "--json"),
+        ("inspect", file, "--what", "--json"),
+    )
+
+    least, made = quick.json["compaction"], exact.json["compaction"]
+    assert (
+        text.lines[-1]
+        == f"a compaction now would free at least {least['tokens_saved']:,} tokens (--what shows it)"
+    )
+    assert (least["exact"], least["summary"]) == (False, "")
+    assert 0 < least["tokens_saved"] <= made["tokens_saved"]
+    for same in ("messages_removed", "kept_messages", "pinned_entry_ids", "first_kept_entry_id", "turns"):
+        assert least[same] == made[same], same
 
 
 def test_a_journal_of_ours_is_shown_as_its_session_stands(home) -> None:

@@ -17,10 +17,10 @@ from compactd.cli.completing import models
 from compactd.cli.cost import cost_of
 from compactd.cli.ending import DONE, USAGE, Stop
 from compactd.cli.gauge import Gauge
-from compactd.cli.growth import forecast, growth_of
+from compactd.cli.growth import Growth, forecast, growth_of
 from compactd.cli.inspected import LARGEST, TILES, Inspected, facts_of, show, show_preview
 from compactd.cli.known import Known, beside_messages, known
-from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, checked, feed, load
+from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, append, begin, checked, load
 from compactd.cli.models import pricing_of
 from compactd.cli.output import writable, write_beside
 from compactd.cli.page import Page, encodable, note, one_line, plural
@@ -28,6 +28,7 @@ from compactd.cli.waiting import Waiting
 from compactd.client import Client
 from compactd.core.usage import context_size, normalise
 from compactd.messages import CompactionResult, Message
+from compactd.rpc.wire import StateResult
 
 T = TypeVar("T")
 
@@ -60,21 +61,26 @@ def run(options: Options, page: Page) -> int:
         with Waiting(f"reading {one_line(source.name)}") as waiting:
             conversation = load(source)
             waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
-            fed = feed(client, conversation, model=options.model, window=options.window, live_only=True)
-            params = {"session_id": fed.session_id, "dry_run": True}
+            started = begin(client, conversation, model=options.model, window=options.window)
+            session_id = started.session_id
+            facts = known(client, session_id, conversation)
+            appended = Asked(lambda: append(client, session_id, conversation.live))
+            # We count what each message's blocks take while the daemon counts the messages.
+            counted = count(conversation, facts, most=TILES if targets else LARGEST)
+            entry_ids = appended.answer()
+            # The summary itself, which only `--what` shows, takes more than all the rest.
+            params = {"session_id": session_id, "dry_run": True, "plan_only": not options.what}
             tried = Asked(
                 lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
             )
-            facts = known(client, fed.session_id, conversation)
-            warnings = (*conversation.warnings, *fed.started.warnings)
-            inspected = examine(
-                conversation, facts, fed.entry_ids, warnings, most=TILES if targets else LARGEST
-            )
+            state = client.ask("agent/state", {"session_id": session_id}, StateResult)
+            warnings = (*conversation.warnings, *started.warnings)
+            inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
         if page.is_drawn:
-            # A person reads while the compaction is tried, which takes the longest.
+            # A person reads while the compaction is tried.
             show(page, inspected)
         with Waiting("trying a compaction"):
-            inspected = replace(inspected, preview=tried.answer())
+            inspected = replace(inspected, preview=tried.answer(), is_exact=options.what)
     wrote = _write(inspected, targets)
     if page.is_json:
         page.json({**facts_of(inspected), "output": wrote} if wrote else facts_of(inspected))
@@ -141,19 +147,19 @@ class Asked(Generic[T]):
         return self._answers[0]
 
 
-def examine(
-    conversation: Conversation,
-    known: Known,
-    entry_ids: Sequence[str],
-    warnings: Sequence[str],
-    *,
-    most: int = LARGEST,
-) -> Inspected:
-    """All there is to tell, but what a compaction now would do. `entry_ids`: of the live messages; `most`: of
-    the largest entries.
+class Counted(Struct, frozen=True, kw_only=True):
+    """What our own estimate tells of a conversation, whatever the daemon says."""
 
-    O(messages).
-    """
+    places: tuple[Place, ...]
+    """Of all messages, oldest first."""
+    live_places: tuple[Place, ...]
+    """Of those in the context."""
+    anatomy: Anatomy
+    growth: Growth
+
+
+def count(conversation: Conversation, known: Known, *, most: int = LARGEST) -> Counted:
+    """Where the tokens are, the `most` largest entries, and how the context grew. O(length of the texts)."""
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
     places = places_of(messages)
@@ -175,6 +181,23 @@ def examine(
         compacted_after=conversation.compacted_after,
         counted=anatomy.by_message,
     )
+    return Counted(places=tuple(places), live_places=tuple(live_places), anatomy=anatomy, growth=growth)
+
+
+def examine(
+    conversation: Conversation,
+    known: Known,
+    counted: Counted,
+    entry_ids: Sequence[str],
+    warnings: Sequence[str],
+) -> Inspected:
+    """All there is to tell, but what a compaction now would do. O(messages).
+
+    `entry_ids`: of the live messages.
+    """
+    messages = [message for message, _ in conversation.messages]
+    live = [message for message, _ in conversation.live]
+    anatomy, live_places = counted.anatomy, counted.live_places
     usage = known.state.token_usage
     used = usage.current_context_tokens or 0
     besides = 0
@@ -193,11 +216,11 @@ def examine(
             is_guess=known.is_guess,
         ),
         report_message=_reported(live, live_places, usage.last_prompt_tokens),
-        growth=growth,
-        forecast=forecast(growth, used, usage.threshold_tokens),
+        growth=counted.growth,
+        forecast=forecast(counted.growth, used, usage.threshold_tokens),
         cost=cost_of(messages, pricing) if pricing else None,
         pricing=pricing,
-        all_places=tuple(places),
+        all_places=counted.places,
         places=dict(zip(entry_ids, live_places, strict=True)),
         warnings=tuple(warnings),
     )
@@ -237,7 +260,7 @@ COMMAND = Command(
             completed=models,
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
-        Flag("--what", "what a compaction now would summarise and keep"),
+        Flag("--what", "try it to the end: what a compaction now would summarise and keep"),
         Option("--svg", "write the picture there, as an SVG", metavar="FILE", is_file=True),
         Option("--html", "write a page there whose plots can be hovered", metavar="FILE", is_file=True),
     ),

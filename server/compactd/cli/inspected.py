@@ -46,6 +46,8 @@ class Inspected(Struct, frozen=True, kw_only=True):
     pricing: Pricing | None
     preview: CompactionResult = CompactionResult(compacted=False)
     """What a compaction now would do, once it was tried."""
+    is_exact: bool = True
+    """Its summary was made; else it is counted as the most that it may take."""
     places: Mapping[str, Place]
     """Of the messages in the context, by entry."""
     all_places: tuple[Place, ...]
@@ -86,7 +88,11 @@ def facts_of(seen: Inspected) -> dict[str, object]:
             "sizes": [{"turn": size.turn, "tokens": size.tokens} for size in growth.by_turn],
             "compactions": growth.compactions,
         },
-        "compaction": {**msgspec.to_builtins(seen.preview), "turns": turns_of(seen)},
+        "compaction": {
+            **msgspec.to_builtins(seen.preview),
+            "exact": seen.is_exact or not seen.preview.compacted,
+            "turns": turns_of(seen),
+        },
         "warnings": seen.warnings,
     }
 
@@ -261,7 +267,8 @@ def preview_text(seen: Inspected) -> str:
     if not preview.compacted:
         reason = preview.reason.removeprefix("nothing to compact: ")
         return f"a compaction now would free nothing: {reason}"
-    return f"a compaction now would free {preview.tokens_saved:,} tokens"
+    least = "" if seen.is_exact else "at least "
+    return f"a compaction now would free {least}{preview.tokens_saved:,} tokens"
 
 
 def preview_rows(seen: Inspected) -> list[tuple[str, str]]:

@@ -200,7 +200,17 @@ def feed(
     `model` and `window` (tokens) replace what the file says. `live_only`: no messages that were compacted
     away before.
     """
-    started = client.ask(
+    started = begin(client, conversation, model=model, window=window)
+    lines = conversation.live if live_only else conversation.messages
+    entry_ids = append(client, started.session_id, lines)
+    return Fed(session_id=started.session_id, started=started, entry_ids=entry_ids)
+
+
+def begin(
+    client: Client, conversation: Conversation, *, model: str | None, window: int | None
+) -> StartResult:
+    """Starts a session that is kept in memory alone, without its messages; see `feed`."""
+    return client.ask(
         "session/start",
         {
             "persist": False,
@@ -215,12 +225,15 @@ def feed(
         StartResult,
         timeout_s=TIMEOUT_S,
     )
-    lines = conversation.live if live_only else conversation.messages
+
+
+def append(client: Client, session_id: str, lines: Sequence[Line]) -> tuple[str, ...]:
+    """Hands messages over; the id of each one's entry."""
     entry_ids: list[str] = []
     for batch in _batches(lines):
-        params = {"session_id": started.session_id, "messages": batch}
+        params = {"session_id": session_id, "messages": batch}
         entry_ids += client.ask("session/append", params, AppendResult, timeout_s=TIMEOUT_S).entry_ids
-    return Fed(session_id=started.session_id, started=started, entry_ids=tuple(entry_ids))
+    return tuple(entry_ids)
 
 
 def _batches(lines: Sequence[Line]) -> Iterator[list[Raw]]:

@@ -94,6 +94,7 @@ words are longer pieces; dashes and quotes; arrows; signs that are shown as emoj
 _QUOTE_WEIGHT = 0.12
 """Tokens of a quotation mark beside its run's: JSON's keys and values end in runs of several pieces."""
 
+_ASCII = bytes(range(128))
 _SCRIPTS = tuple((bytes(first), weight) for first, weight in _SCRIPT_WEIGHTS)
 
 
@@ -109,11 +110,13 @@ def _estimate(raw: bytes) -> float:
     for pair, weight in _PAIR_WEIGHTS:
         total += weight * kinds.count(pair)
     if not raw.isascii():
-        size = len(raw)
+        # Mostly a few dashes and arrows in much ASCII: only these are looked at once and again.
+        wide = raw.translate(None, _ASCII)
+        size = len(wide)
         for first, weight in _SCRIPTS:
-            total += weight * (size - len(raw.translate(None, first)))
+            total += weight * (size - len(wide.translate(None, first)))
         for start, weight in _SIGN_WEIGHTS:
-            total += weight * raw.count(start)
+            total += weight * wide.count(start)
     return total
 
 

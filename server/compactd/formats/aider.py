@@ -29,6 +29,9 @@ def read(data: bytes) -> SessionFile:
     kind, lines = "", list[str]()
     # Lines end as in a text file: the line ends of Unicode that `splitlines` knows are text here.
     for line in StringIO(utf8(data, "the file", session.warn).decode(), newline=""):
+        if line[0] not in "#>" and kind == "said":  # most lines of any chat
+            lines.append(line)
+            continue
         this, text = _split(line)
         is_blank = not text.strip()
         if this == "shown" and is_blank:
@@ -43,10 +46,10 @@ def read(data: bytes) -> SessionFile:
 
 def _split(line: str) -> tuple[str, str]:
     """(whose words a line is, the words)."""
-    if line.startswith(ASKED):
-        return "asked", line[len(ASKED) :]
     if line.startswith(SHOWN):
         return "shown", line[len(SHOWN) :]
+    if line.startswith(ASKED):
+        return "asked", line[len(ASKED) :]
     return ("started" if line.startswith(STARTED) else "said"), line
 
 

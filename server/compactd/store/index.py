@@ -23,7 +23,7 @@ from compactd.store.ranking import Candidate, best
 from compactd.store.reading import id_of
 from compactd.store.records import scan
 
-VERSION = 2
+VERSION = 3
 BUSY_S = 5.0
 """How long another process that writes the index is waited for."""
 FIRST_BYTES = 4096
@@ -35,9 +35,11 @@ _SCHEMA = (
     "create table journals(number integer primary key, session text, file text unique, first integer,"
     " size integer, seq integer)",
     "create index journals_by_session on journals(session)",
-    "create table entries(number integer primary key, journal integer, entry text, role text, at real)",
+    "create table entries(number integer primary key, journal integer, entry text, role text, at real,"
+    " text text)",
     "create index entries_by_journal on entries(journal)",
-    "create virtual table said using fts5(text,"
+    # The texts stand in `entries`, their lengths nowhere: `ranking` needs none.
+    "create virtual table said using fts5(text, content = entries, content_rowid = number, columnsize = 0,"
     """ tokenize = "unicode61 remove_diacritics 2 tokenchars '_'")""",
     # One append a time is taken in: to merge at every fourth, as is the default, costs more than to look into
     # up to sixteen pieces (sqlite.org/fts5.html, "The automerge configuration option").
@@ -68,7 +70,7 @@ class FileIndex:
         if not phrases or not self._path.exists():
             return ()
         asked = (
-            "select session, entry, role, at, text from said"
+            "select session, entry, role, at, entries.text from said"
             " cross join entries on entries.number = said.rowid"
             " cross join journals on journals.number = entries.journal"
             " where said match ? order by said.rowid desc limit ?"
@@ -142,9 +144,9 @@ class FileIndex:
         for record in found.records:
             said = read(record)
             if said is not None and said.text:
-                added = "insert into entries(journal, entry, role, at) values(?, ?, ?, ?)"
-                row = database.execute(added, (number, said.entry_id, said.role, said.at)).lastrowid
                 text = said.text if said.text.isascii() else _UNSPACED.sub(r" \1 ", said.text)
+                added = "insert into entries(journal, entry, role, at, text) values(?, ?, ?, ?, ?)"
+                row = database.execute(added, (number, said.entry_id, said.role, said.at, text)).lastrowid
                 database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
         database.execute(
             "update journals set size = ?, seq = ? where number = ?",
@@ -207,7 +209,8 @@ def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
     row = database.execute(f"select number from journals where {column} = ?", (value,)).fetchone()
     if row is None:
         return False
-    database.execute("delete from said where rowid in (select number from entries where journal = ?)", row)
+    words = "insert into said(said, rowid, text) select 'delete', number, text from entries where journal = ?"
+    database.execute(words, row)
     database.execute("delete from entries where journal = ?", row)
     database.execute("delete from journals where number = ?", row)
     return True

@@ -42,7 +42,8 @@ async def test_a_conversation_streams_runs_tools_fails_and_is_stopped(tmp_path: 
     with Loopback(script) as server:
         async with talking(tmp_path, server, tools=TOOLS) as stage:
             await stage.says("Hello")
-            assert [prose.text for prose in stage.app.query(Prose)] == ["Good **morning**.\n\n- one\n- two"]
+            [prose] = stage.app.conversation.query(Prose)
+            assert prose.text == "Good **morning**.\n\n- one\n- two"
             await stage.sees("▸ thought")
             await stage.sees(" • one")
 
@@ -86,6 +87,32 @@ async def test_a_compaction_shows_how_far_it_is_and_esc_cancels_it(tmp_path: Pat
             await stage.sees("the compaction was cancelled; nothing has changed")
             assert not stage.app.query(Rule)
             assert "Esc cancels" not in stage.seen()
+
+
+@pytest.mark.parametrize(("columns", "where"), [(130, "the summary, as it is written"), (80, "summarises: ")])
+async def test_a_summary_is_seen_while_it_is_written_and_gone_when_it_is_not(
+    tmp_path: Path, columns: int, where: str
+) -> None:
+    long = "So it is. " * 400
+    with Loopback((Stall(text="## Goal\nThe parser reads \x1b[31mtabs"),)) as server:
+        async with talking(tmp_path, server, compaction={"model": MODEL}) as stage:
+            await stage.pilot.resize_terminal(columns, 40)
+            said = [
+                {"role": role, "content": f"{n} {long}"} for n in range(6) for role in ("user", "assistant")
+            ]
+            await stage.app.talk.client.call("session/append", {"session_id": "talk", "messages": said})
+            await stage.rests()
+            assert where not in stage.seen()
+
+            await stage.sends("/compact --keep 2")
+
+            await stage.sees(where)
+            await stage.sees("The parser reads")
+            assert "\x1b" not in stage.seen()
+            await stage.presses("escape")
+            await stage.sees("the compaction was cancelled; nothing has changed")
+            assert where not in stage.seen()
+            assert "The parser reads" not in stage.seen()
 
 
 async def test_a_daemon_that_dies_while_it_answers_is_told_and_the_chat_goes_on(tmp_path: Path) -> None:

@@ -249,11 +249,14 @@ class Chat(App[None]):
         fields = event.fields
         if event.type == "compaction_start":
             self._trigger = str(fields["trigger"])
-            self._progress.begin(_whole(fields["message_count"]), _whole(fields["tokens_before"]))
+            self._progress.begin(fields["message_count"], fields["tokens_before"])
             self._compacts(True)
         elif event.type == "compaction_progress":
-            fraction = fields["fraction"]
-            self._progress.go(fraction if isinstance(fraction, int | float) else 0.0, str(fields["phase"]))
+            self._progress.go(fields["fraction"], fields["phase"])
+            if delta := str(fields.get("delta") or ""):
+                self.panel.writes(delta)
+                if not self.panel.display:
+                    await self.conversation.summarises(delta)
         else:
             self._compacts(False)
             await self.settle()
@@ -271,6 +274,7 @@ class Chat(App[None]):
         self.is_compacting = is_compacting
         if not is_compacting:
             self._progress.end()
+            self.panel.written()
         self._tell_standing()
 
     async def _settle_if_idle(self) -> None:
@@ -394,7 +398,3 @@ class Chat(App[None]):
             target.scroll_page_up(animate=False)
         else:
             target.scroll_page_down(animate=False)
-
-
-def _whole(value: object) -> int:
-    return value if isinstance(value, int) else 0

@@ -24,19 +24,22 @@ class Running(Static):
               text-overflow: ellipsis; }
     """
 
-    def begin(self, messages: int, tokens: int) -> None:
-        """It runs."""
-        self._what = f"compacting {plural(messages, 'message')}, {short(tokens)} tokens"
+    def begin(self, messages: object, tokens: object) -> None:
+        """It runs. Both are whole numbers, as the event tells them."""
+        self._what = f"compacting {plural(_whole(messages), 'message')}, {short(_whole(tokens))} tokens"
         self.display = True
         self.go(0.0, "")
 
-    def go(self, fraction: float, phase: str) -> None:
-        """So far it is; 0 to 1."""
+    def go(self, share: object, phase: object) -> None:
+        """So far it is; 0 to 1, as the event tells it."""
         if not self.display:
             return
+        fraction = share if isinstance(share, int | float) else 0.0
         done = round(PROGRESS_CELLS * min(1.0, max(0.0, fraction)))
         bar = "█" * done + "·" * (PROGRESS_CELLS - done)
-        self.update(Content(f"{self._what}  {bar} {100 * fraction:.0f} % · Esc cancels · {one_line(phase)}"))
+        self.update(
+            Content(f"{self._what}  {bar} {100 * fraction:.0f} % · Esc cancels · {one_line(str(phase))}")
+        )
 
     def end(self) -> None:
         """It is over."""
@@ -75,6 +78,10 @@ class Standing(Static):
         room = self.content_size.width - left.cell_length
         right = next((one for one in keys if len(one) + 2 <= room), "")
         self.update(left + Content(right.rjust(room)) if right else left)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def gauge_text(usage: TokenUsage) -> str:

@@ -25,7 +25,7 @@ from compactd.cli.chatting.pieces import (
     shown,
 )
 from compactd.cli.chatting.reading import Prose
-from compactd.cli.page import Look
+from compactd.cli.page import Look, one_line
 
 MOST = 60
 """Pieces that are seen when a session is opened; each press on the line above them shows as many more."""
@@ -75,6 +75,8 @@ class Conversation(VerticalScroll, can_focus=False):
         self._answer: Prose | None = None
         self._thought = ""
         self._thinking: Fold | None = None
+        self._summary = ""
+        self._summarising: Fold | None = None
 
     def compose(self) -> ComposeResult:
         """Two parts."""
@@ -191,6 +193,14 @@ class Conversation(VerticalScroll, can_focus=False):
             await self._live.mount(self._thinking)
         self._thinking.say(f"thinks: {self._thought[-200:].replace(chr(10), ' ').strip()}")
 
+    async def summarises(self, delta: str) -> None:
+        """More of the summary that a model writes: its end, in a line."""
+        self._summary += harmless(delta)
+        if self._summarising is None:
+            self._summarising = Fold("summarises", plain(""))
+            await self._live.mount(self._summarising)
+        self._summarising.say(f"summarises: {one_line(self._summary[-200:])}")
+
     async def calls(self, call_id: str, name: str) -> None:
         """A tool runs."""
         await self._live.mount(CallFold(Call("", call_id, shown(name), "…"), None))
@@ -202,6 +212,7 @@ class Conversation(VerticalScroll, can_focus=False):
     async def drop_live(self) -> None:
         """What came in is settled now."""
         self.ended()
+        self._summarising, self._summary = None, ""
         await self._live.remove_children()
 
 

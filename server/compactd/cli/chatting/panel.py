@@ -23,7 +23,8 @@ from compactd.cli.chatting.filling import (
     threshold_cell,
 )
 from compactd.cli.chatting.folds import Fold, plain
-from compactd.cli.chatting.pieces import short
+from compactd.cli.chatting.pieces import harmless, short
+from compactd.cli.chatting.reading import Prose
 from compactd.cli.chatting.talk import Talk
 from compactd.cli.gauge import FREE, MARK
 from compactd.cli.page import plural, shortened
@@ -49,6 +50,9 @@ class Panel(VerticalScroll, can_focus=False):
     Panel .heading { color: $text-muted; }
     Panel #summarised { height: auto; }
     Panel > #filling, Panel > #large { margin: 0 0 1 0; }
+    Panel > .draft { display: none; }
+    Panel.writing > .draft { display: block; }
+    Panel.writing > #large, Panel.writing > #pinned, Panel.writing > #summarised { display: none !important; }
     """
 
     def __init__(self, originals: Originals) -> None:
@@ -56,6 +60,9 @@ class Panel(VerticalScroll, can_focus=False):
         self._originals = originals
         self._filling = Static(id="filling")
         self._large = Static(id="large")
+        self._writing = Static(Content("the summary, as it is written"), classes="draft heading")
+        self._draft = Prose()
+        self._draft.add_class("draft")
         self._pinned = Static(id="pinned")
         self._summarised = Vertical(id="summarised")
         self._told: tuple[tuple[str, bool], ...] | None = None
@@ -63,6 +70,8 @@ class Panel(VerticalScroll, can_focus=False):
     def compose(self) -> ComposeResult:
         """From the whole to its parts."""
         yield self._filling
+        yield self._writing
+        yield self._draft
         yield self._large
         yield self._pinned
         yield self._summarised
@@ -78,6 +87,21 @@ class Panel(VerticalScroll, can_focus=False):
         self._pinned.update(_pinned(held, width))
         self._pinned.display = bool(held)
         await self._summaries(talk)
+
+    def writes(self, delta: str) -> None:
+        """More of the summary that a model writes: in place of what it will change."""
+        if not self.has_class("writing"):
+            self.add_class("writing")
+            self.anchor()
+        self._draft.append(harmless(delta))
+
+    def written(self) -> None:
+        """No summary is being written any more."""
+        if self.has_class("writing"):
+            self.remove_class("writing")
+            self.anchor(False)
+            self.scroll_home(animate=False)
+            self._draft.clear()
 
     async def _summaries(self, talk: Talk) -> None:
         done = [(entry.compaction, entry.in_context) for entry in talk.entries.values() if entry.compaction]

@@ -121,6 +121,11 @@ class Prose(Widget):
         if self._timer is None:
             self._timer = self.set_timer(EVERY_S, self._show)
 
+    def clear(self) -> None:
+        """Nothing of it, for another."""
+        self._text = ""
+        self.refresh(layout=True)
+
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """Lines at a width."""
         return self._content(width).plain.count("\n") + 1

@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system test-editors lint bench docs proof proof-full breaks retention schema clean
+.PHONY: help setup demo test test-system test-editors lint bench against docs proof proof-full breaks retention schema clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -44,6 +44,9 @@ lint: $(STAMP)  ## ruff, mypy, pyright, import rules
 
 bench: $(STAMP)  ## speed, side by side with a bare loop, stock pygls and msgspec's own decode
 	@$(BIN)/python -m benchmarks
+
+against: $(STAMP)  ## the same work by other projects, side by side; sets them up outside the tree (2 GB)
+	@$(BIN)/python -m benchmarks.against
 
 retention: $(STAMP)  ## what a compaction keeps of what the agent needs later, beside what others do
 	@$(BIN)/python -m benchmarks.retention

@@ -1,6 +1,6 @@
 """Measures, prints one table, and writes the figures as JSON where asked.
 
-python -m benchmarks [--json FILE] [start wire append open compact stream search look]
+python -m benchmarks [--json FILE] [start wire append open compact first memory stream search look import]
 """
 
 from __future__ import annotations
@@ -15,11 +15,34 @@ from time import perf_counter
 
 import msgspec
 
-from benchmarks import compacting, looking, opening, searching, sessions, streaming, transport
+from benchmarks import (
+    compacting,
+    first_compaction,
+    importing,
+    looking,
+    memory,
+    opening,
+    searching,
+    sessions,
+    streaming,
+    transport,
+)
 from benchmarks.figures import Row, as_json, machine, show
 from benchmarks.peers import environment
 
-PARTS = ("start", "wire", "append", "open", "compact", "stream", "search", "look")
+PARTS = (
+    "start",
+    "wire",
+    "append",
+    "open",
+    "compact",
+    "first",
+    "memory",
+    "stream",
+    "search",
+    "look",
+    "import",
+)
 
 STORED_TOKENS = 1_100_000
 
@@ -52,6 +75,10 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         more, told = compacting.compactions(env, folder)
         rows += more
         notes += told
+    if "first" in parts:
+        rows += first_compaction.first_compactions(env, folder)
+    if "memory" in parts:
+        rows += memory.memory(environment(folder, folder / "weighed"), folder / "weighed")
     if "stream" in parts:
         rows += streaming.streams(env, prompts)
     if "search" in parts:
@@ -59,6 +86,10 @@ def measured(parts: Sequence[str], folder: Path, prompts: int) -> tuple[list[Row
         rows += searching.searches(environment(folder, folder / "searched"))
     if "look" in parts:
         rows += looking.looks(env, folder)
+    if "import" in parts:
+        found = importing.imports(environment(folder, folder / "imported"))
+        rows += found
+        notes += [] if found else [importing.MISSING]
     return rows, notes
 
 

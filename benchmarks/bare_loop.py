@@ -52,13 +52,21 @@ async def serve() -> None:
 
     def read() -> None:
         held = b""
+        parts: list[bytes] = []
+        missing = 0  # bytes of a large message, whose parts are joined once
         while data := os.read(0, 1 << 16):
-            held += data
+            parts.append(data)
+            missing -= len(data)
+            if missing > 0:
+                continue
+            held += b"".join(parts)
+            parts.clear()
             bodies = []
             position = 0
             while (end := held.find(b"\r\n\r\n", position)) > 0:
                 stop = end + 4 + int(held[position + len(HEADER) : end])
                 if stop > len(held):
+                    missing = stop - len(held)
                     break
                 bodies.append(held[end + 4 : stop])
                 position = stop

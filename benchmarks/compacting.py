@@ -142,7 +142,7 @@ def _cold(env: Mapping[str, str]) -> tuple[float, float]:
 
 def _compact(peer: Peer, session_id: str) -> tuple[float, float]:
     core, began = peer.core_s(), perf_counter()
-    _check(peer.call("session/compact", {**COMPACT, "session_id": session_id}))
+    check(peer.call("session/compact", {**COMPACT, "session_id": session_id}))
     return perf_counter() - began, peer.core_s() - core
 
 
@@ -171,7 +171,7 @@ def _felt(env: Mapping[str, str], model: str, folder: Path) -> tuple[Times, list
                 times.setdefault(what, []).append(1000 * take())
                 sleep(PAUSE_S)
         ended = perf_counter()
-        _check(result_of(next(message for message in peer.events if message.id == asked)))
+        check(result_of(next(message for message in peer.events if message.id == asked)))
         times["compaction"] = [ended - began]
         for name in ("long", "other"):
             peer.call("session/delete", {"session_id": name})
@@ -199,7 +199,8 @@ def _append(text: str) -> dict[str, object]:
     return {"session_id": "other", "messages": [{"role": "user", "content": text}]}
 
 
-def _check(result: msgspec.Raw) -> None:
+def check(result: msgspec.Raw) -> None:
+    """Raises `PeerFailed` where nothing was compacted."""
     done = msgspec.json.decode(result, type=_Result)
     if not done.compacted:
         raise PeerFailed(f"nothing was compacted: {done.reason}")

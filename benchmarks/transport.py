@@ -139,11 +139,11 @@ def _pipelined(peers: Mapping[str, Peer]) -> dict[str, float]:
     for run in range(max(PIPELINED_RUNS.values())):
         for name, peer in peers.items():
             if run < PIPELINED_RUNS[name]:
-                times[name].append(_flood(peer, PIPELINED))
+                times[name].append(flood(peer, PIPELINED))
     return {name: PIPELINED / median(values) for name, values in times.items()}
 
 
-def _flood(peer: Peer, count: int) -> float:
+def flood(peer: Peer, count: int) -> float:
     """Seconds for `count` pings that are sent as fast as the peer reads, until the last answer."""
     view = memoryview(b"".join(peer.framed(PING % number) for number in range(1, count + 1)))
     os.set_blocking(peer.to_peer, False)

@@ -64,7 +64,7 @@ async def at_once(read: Callable[[], None]) -> None:
 
 
 def learnt(of: Session) -> int:
-    return 0 if of.facts is None else len(of.facts.known())
+    return 0 if of.facts is None else len(list(of.facts.known()))
 
 
 async def read_ahead(of: Session, *, named: str = "s") -> None:

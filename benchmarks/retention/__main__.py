@@ -22,13 +22,14 @@ from benchmarks.retention import (
     agreement,
     document,
     lost,
+    oracle,
     ours,
     pictures,
     scoring,
     sessions,
     tables,
 )
-from benchmarks.retention.figures import Figures, figures
+from benchmarks.retention.figures import PARTS, Figures, figures
 from benchmarks.retention.scoring import BASELINES, METHODS, OURS, RECORDED, Job, Timed
 from benchmarks.retention.sessions import Source
 
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     given.add_argument("--lost", action="store_true", help="what extract loses of a session, atom by atom")
     given.add_argument("--method", choices=METHODS, default=OURS, help="with --lost: another method")
     given.add_argument("--ablations", action="store_true", help="what each part of extract is worth")
+    given.add_argument("--oracle", action="store_true", help="ours beside one that is told the future")
     given.add_argument(
         "--every", type=int, default=2, metavar="N", help="with --ablations and --document: every Nth cut (2)"
     )
@@ -108,8 +110,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     agreed = agreement.agreements([timed.row for timed in rows], data)
     if agreed:
         print(f"\n{agreement.table(agreed)}")
+    foretold: oracle.Scores = {}
+    if options.oracle or options.document:
+        foretold = oracle.measured(jobs, options.processes)
+        for part in PARTS:
+            print(f"\n{tables.PART_TITLES[part]}\n\n{oracle.table(done, foretold, part)}")
     if options.document:
-        shown = document.published(done, agreed, jobs, options.every, options.processes)
+        shown = document.published(done, agreed, foretold, jobs, options.every, options.processes)
         print(f"wrote {', '.join(map(str, document.write(shown, options.cache / 'kept')))}")
     return 0
 

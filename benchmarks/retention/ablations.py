@@ -49,7 +49,8 @@ class Variant(Struct, frozen=True):
     sets: tuple[Set, ...] = ()
 
 
-def _to(module: str, name: str, value: object) -> Set:
+def set_to(module: str, name: str, value: object) -> Set:
+    """A value that is at hand."""
     return Set(module, name, lambda: value)
 
 
@@ -61,11 +62,11 @@ def _features(**shares: float) -> tuple[Set, ...]:
     )
     # A kind divides the links' worth too: it cannot be 0.
     changed = tuple(value or 1e-9 for value in changed)
-    return (_to("worth", "FEATURE_WORTH", changed),)
+    return (set_to("worth", "FEATURE_WORTH", changed),)
 
 
 def _roles(**changes: dict[int, float]) -> tuple[Set, ...]:
-    return (_to("worth", "ROLE_WORTH", changes["to"]),)
+    return (set_to("worth", "ROLE_WORTH", changes["to"]),)
 
 
 class SeenAgain:
@@ -116,25 +117,25 @@ class EvenChances(Chances):
 def variants() -> tuple[Variant, ...]:
     """The table's rows."""
     roles = worth.ROLE_WORTH
-    no_tail = (_to("fitting", "TAIL_DIVISOR", NEVER), _to("fitting", "CLIPPED_DIVISOR", NEVER))
-    no_files = (_to("extract", "FILES_SHARE", 0.0), _to("extract", "FILES_TOKENS", 0))
+    no_tail = (set_to("fitting", "TAIL_DIVISOR", NEVER), set_to("fitting", "CLIPPED_DIVISOR", NEVER))
+    no_files = (set_to("extract", "FILES_SHARE", 0.0), set_to("extract", "FILES_TOKENS", 0))
     return (
         Variant("as it is"),
-        Variant("no novelty: what is shown pays again", (_to("extract", "Cover", SeenAgain),)),
-        Variant("no learned chances", (_to("extract", "Chances", EvenChances),)),
-        Variant("no link feature", (_to("worth", "LINK_WORTH", 0.0),)),
+        Variant("no novelty: what is shown pays again", (set_to("extract", "Cover", SeenAgain),)),
+        Variant("no learned chances", (set_to("extract", "Chances", EvenChances),)),
+        Variant("no link feature", (set_to("worth", "LINK_WORTH", 0.0),)),
         Variant("no atoms but as links", _features(atom=0.01)),
         Variant("no words", _features(word=0)),
         Variant("no runs of four", _features(run=0)),
         Variant("no whole lines", _features(line=0)),
         Variant("no roles but user and header", _roles(to={USER: roles[USER], HEADER: roles[HEADER]})),
         Variant("the user's words as others'", _roles(to={**roles, USER: 1.0})),
-        Variant("decisions and errors as other lines", (_to("worth", "MARK_FACTOR", {}),)),
+        Variant("decisions and errors as other lines", (set_to("worth", "MARK_FACTOR", {}),)),
         Variant("no tool output", _roles(to={**roles, **dict.fromkeys(RESULT_ROLES, 0.0)})),
         Variant("no read output", _roles(to={**roles, READ: 0.0})),
-        Variant("no gain beside a neighbour", (_to("cover", "NEIGHBOUR_GAIN", 0.0),)),
+        Variant("no gain beside a neighbour", (set_to("cover", "NEIGHBOUR_GAIN", 0.0),)),
         Variant("no verbatim tail", no_tail),
-        Variant("a verbatim tail of half", (_to("fitting", "TAIL_DIVISOR", 2),)),
+        Variant("a verbatim tail of half", (set_to("fitting", "TAIL_DIVISOR", 2),)),
         Variant("no file lists", no_files),
     )
 

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from benchmarks.retention import ablations, agreement, pictures, scoring, tables, walk
+from benchmarks.retention import ablations, agreement, oracle, pictures, scoring, tables, walk
 from benchmarks.retention.ablations import Ablation
 from benchmarks.retention.agreement import Agreement
 from benchmarks.retention.figures import PARTS, Figures
@@ -34,14 +34,21 @@ class Published(Struct, frozen=True):
     agreement: dict[str, Agreement]
     ablations: tuple[Ablation, ...]
     ablations_every: int
+    oracle: oracle.Scores = {}
+    """Of one that is told the future, by part and budget."""
 
 
 def published(
-    found: Figures, agreed: dict[str, Agreement], jobs: Sequence[Job], every: int, processes: int
+    found: Figures,
+    agreed: dict[str, Agreement],
+    foretold: oracle.Scores,
+    jobs: Sequence[Job],
+    every: int,
+    processes: int,
 ) -> Published:
     """With the ablations, which are measured for it."""
     asked = [replace(job, budgets=ablations.BUDGETS) for job in jobs]
-    return Published(found, agreed, tuple(ablations.measured(asked, every, processes)), every)
+    return Published(found, agreed, tuple(ablations.measured(asked, every, processes)), every, foretold)
 
 
 def blocks(shown: Published, cache: Path) -> dict[str, str]:
@@ -57,6 +64,7 @@ def blocks_of(shown: Published) -> dict[str, str]:
     for part in PARTS:
         texts[f"scores {part}"] = f"{_counted(found, part)}\n\n{tables.scores(found, part)}"
         texts[f"differences {part}"] = tables.differences(found, part)
+        texts[f"oracle {part}"] = oracle.table(found, shown.oracle, part)
         texts[f"ablations {part}"] = ablations.table(shown.ablations, part)
     texts["ablations"] = _ablated(shown)
     texts["categories"] = tables.categories(found, str(found.sessions_budget))

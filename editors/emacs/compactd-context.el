@@ -19,29 +19,16 @@
 (defvar-local compactd-context--id nil "The session that this buffer is about.")
 (defvar-local compactd-context--stamp nil "What the buffer shows, in a word.")
 (defvar-local compactd-context--asking nil "Whether a history is on its way.")
+(defvar-local compactd-context--stale nil
+  "Whether something changed while a history was on its way.")
+
+(defconst compactd-context--first 200
+  "How many entries fill any screen; the others come when these are shown.")
+(defconst compactd-context--page 400
+  "How many entries are asked for at once then.
+Little enough that a key between two of them does not wait.")
 
 ;;; Entries
-
-(defun compactd-context-in-order (entries)
-  "Return those of ENTRIES that are in the context.
-A summary stands before the first message that it kept."
-  (let ((before (make-hash-table :test #'equal))
-        (placed (make-hash-table :test #'equal))
-        (view nil))
-    (seq-doseq (entry entries)
-      (let ((first (plist-get (plist-get entry :compaction) :first_kept_entry_id)))
-        (when (and first (eq t (plist-get entry :in_context)))
-          (push entry (gethash first before))
-          (puthash (plist-get entry :entry_id) t placed))))
-    (seq-doseq (entry entries)
-      (let ((id (plist-get entry :entry_id)))
-        (dolist (summary (reverse (gethash id before)))
-          (push summary view))
-        (when (and (eq t (plist-get entry :in_context))
-                   (not (gethash id placed))
-                   (not (equal (plist-get entry :kind) "prune")))
-          (push entry view))))
-    (nreverse view)))
 
 (defun compactd-context-said (entry)
   "Return the text of ENTRY."
@@ -53,7 +40,8 @@ A summary stands before the first message that it kept."
   "Return what is to be said of ENTRY: pinned, pruned, a summary."
   (string-join
    (delq nil
-         (list (and (eq t (plist-get entry :pinned)) "pinned")
+         (list (cond ((eq t (plist-get entry :pinned)) "pinned")
+                     ((eq t (plist-get entry :carried)) "carried over"))
                (and (plist-get entry :pruned_at) "pruned")
                (and (plist-get entry :compaction)
                     (concat "stands for "
@@ -65,7 +53,8 @@ A summary stands before the first message that it kept."
 (defun compactd-context--face (entry)
   "Return the face of ENTRY, or nil."
   (cond ((plist-get entry :compaction) 'compactd-summary)
-        ((eq t (plist-get entry :pinned)) 'compactd-pinned)
+        ((or (eq t (plist-get entry :pinned)) (eq t (plist-get entry :carried)))
+         'compactd-pinned)
         ((plist-get entry :pruned_at) 'compactd-faint)))
 
 (defun compactd-context-head (entry width)
@@ -189,58 +178,112 @@ A summary stands before the first message that it kept."
            :pinned (if (eq t (plist-get entry :pinned)) :json-false t))
      (lambda (_result) (compactd-context--load buffer)))))
 
-(defun compactd-context--draw (session entries)
-  "Show SESSION with its history ENTRIES in this buffer."
-  (let* ((inhibit-read-only t)
-         (gc-cons-threshold (* 64 1024 1024)) ; else a third of the time with 5,000 entries
-         (line (line-number-at-pos))
-         (view (compactd-context-in-order entries))
-         (summarised (seq-count (lambda (entry)
-                                  (and (equal (plist-get entry :kind) "message")
-                                       (not (eq t (plist-get entry :in_context)))))
-                                entries)))
+(defun compactd-context--insert-entries (entries)
+  "Insert ENTRIES at point."
+  (let ((gc-cons-threshold (* 64 1024 1024))) ; else a third of the time with 5,000 entries
+    (seq-doseq (entry entries)
+      (compactd-context--insert-head entry ""))))
+
+(defun compactd-context--draw (session result entries)
+  "Show SESSION in this buffer, with ENTRIES and the counts of RESULT."
+  (let ((inhibit-read-only t)
+        (line (line-number-at-pos))
+        (total (plist-get result :total))
+        (summarised (plist-get result :summarised)))
     (erase-buffer)
     (let ((lines (compactd-gauge-long session)))
       (insert (propertize (car lines) 'face 'compactd-head) "\n"
               (string-join (cdr lines) "\n") "\n\n"))
     (insert (propertize
-             (concat (format "In the context: %s %s" (compactd-text-number (length view))
-                             (if (= (length view) 1) "entry" "entries"))
+             (concat (format "In the context: %s %s" (compactd-text-number total)
+                             (if (= total 1) "entry" "entries"))
                      (if (> summarised 0)
                          (format " · summarised: %s (RET on a summary opens them)"
                                  (compactd-text-count summarised "message"))
                        ""))
              'face 'compactd-head)
             "\n")
-    (dolist (entry view)
-      (compactd-context--insert-head entry ""))
-    (unless view
+    (compactd-context--insert-entries entries)
+    (when (zerop total)
       (insert "Nothing yet.  M-x compactd-chat begins a conversation.\n"))
     (goto-char (point-min))
     (forward-line (1- line))))
 
-(defun compactd-context--load (buffer &optional then)
-  "Ask for the history of BUFFER's session and show it; then call THEN."
-  (when (and (buffer-live-p buffer)
-             (not (buffer-local-value 'compactd-context--asking buffer)))
+(defun compactd-context--ask (buffer limit from got)
+  "Ask for the context of BUFFER, page by page.
+LIMIT is that of the first page, FROM its first entry or nil.  GOT is
+called with the result of each page, at last with nil, in BUFFER."
+  (let ((tell (lambda (result)
+                (when (buffer-live-p buffer)
+                  (with-current-buffer buffer
+                    (funcall got result))))))
+    (compactd-request
+     "session/history"
+     (append (list :session_id (buffer-local-value 'compactd-context--id buffer)
+                   :in_context t :limit limit)
+             (and from (list :from from)))
+     (lambda (result)
+       (funcall tell result)
+       (if (and (plist-get result :next) (buffer-live-p buffer))
+           (compactd-context--ask buffer compactd-context--page (plist-get result :next) got)
+         (funcall tell nil)))
+     (lambda (failure)
+       (compactd-say-failure failure)
+       (funcall tell nil)))))
+
+(defun compactd-context--asked ()
+  "What was asked for this buffer is here; ask again where it is old by now."
+  (setq compactd-context--asking nil)
+  (when compactd-context--stale
+    (setq compactd-context--stale nil)
+    (compactd-context--load (current-buffer))))
+
+(defun compactd-context--open (buffer then)
+  "Show the context of BUFFER's session.
+THEN is called when a screen of it is there."
+  (if (buffer-local-value 'compactd-context--asking buffer)
+      (funcall then)
     (with-current-buffer buffer
-      (setq compactd-context--asking t)
-      (compactd-request
-       "session/history" (list :session_id compactd-context--id)
+      (setq compactd-context--asking t))
+    (let ((first t))
+      (compactd-context--ask
+       buffer compactd-context--first nil
        (lambda (result)
-         (when (buffer-live-p buffer)
-           (with-current-buffer buffer
-             (setq compactd-context--asking nil)
-             (let ((session (gethash compactd-context--id compactd-sessions)))
-               (when session
-                 (compactd-context--draw session (plist-get result :entries)))))
-           (when then
-             (funcall then))))
-       (lambda (failure)
-         (when (buffer-live-p buffer)
-           (with-current-buffer buffer
-             (setq compactd-context--asking nil)))
-         (compactd-say-failure failure))))))
+         (let ((session (gethash compactd-context--id compactd-sessions)))
+           (cond
+            ((or (null result) (null session)) (compactd-context--asked))
+            (first
+             (setq first nil)
+             (compactd-context--draw session result (plist-get result :entries))
+             (funcall then))
+            (t
+             (let ((inhibit-read-only t))
+               (save-excursion
+                 (goto-char (point-max))
+                 (compactd-context--insert-entries (plist-get result :entries))))))))))))
+
+(defun compactd-context--load (buffer)
+  "Show the context of BUFFER's session as it is now.
+All at once, so that nothing moves under point."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (if compactd-context--asking
+          (setq compactd-context--stale t)
+        (setq compactd-context--asking t)
+        (let ((pages nil)
+              (head nil))
+          (compactd-context--ask
+           buffer compactd-context--page nil
+           (lambda (result)
+             (if result
+                 (progn
+                   (setq head (or head result))
+                   (push (plist-get result :entries) pages))
+               (let ((session (gethash compactd-context--id compactd-sessions)))
+                 (when (and head session)
+                   (compactd-context--draw session head
+                                           (apply #'vconcat (nreverse pages)))))
+               (compactd-context--asked)))))))))
 
 (defun compactd-context--on-event (session event)
   "Show the context of SESSION anew where EVENT changed it."
@@ -292,7 +335,7 @@ A summary stands before the first message that it kept."
       (unless (derived-mode-p 'compactd-context-mode)
         (compactd-context-mode))
       (setq compactd-context--id (compactd-session-id session)))
-    (compactd-context--load buffer (lambda () (pop-to-buffer buffer)))))
+    (compactd-context--open buffer (lambda () (pop-to-buffer buffer)))))
 
 (defun compactd-context-read (title text)
   "Show TEXT, to be read, in a buffer of TITLE."

@@ -14,7 +14,7 @@
   '(
     ("session/start"
      :params ("model?" "session_id?" "system_prompt?" "tools?" "working_dir?" "title?" "compaction?" "context_window?" "parent_session_id?" "snapshots?" "persist?" "durability?" "client?")
-     :result ("session_id" "resumed" "read_only" "model" "context_window" "token_usage" "message_count" "seq" "warnings")
+     :result ("session_id" "resumed" "read_only" "model" "title" "context_window" "token_usage" "message_count" "seq" "warnings")
      :doc "Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends.")
     ("session/append"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
@@ -25,12 +25,12 @@
      :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?")
      :doc "What the next model request must contain, always valid for the provider of `format`.")
     ("session/compact"
-     :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?")
+     :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?")
      :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
     ("session/history"
-     :params ("session_id" "from?" "limit?")
-     :result ("entries" "next?")
+     :params ("session_id" "from?" "limit?" "in_context?")
+     :result ("entries" "next?" "total?" "summarised?")
      :doc "Every message ever appended, compacted or not, with the compactions between.")
     ("session/search"
      :params ("query" "session_id?" "limit?")
@@ -94,7 +94,7 @@
      :doc "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open.")
     ("agent/state"
      :params ("session_id")
-     :result ("session_id" "status" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued")
+     :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued")
      :doc "Where the session stands: status, tokens, budget, compactions. Never waits.")
     ("agent/prompt"
      :params ("session_id" "text?" "content?")

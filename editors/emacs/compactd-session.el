@@ -62,7 +62,7 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
 
 (cl-defstruct (compactd-session (:constructor compactd-session-create))
   "A session that is open here."
-  id title model usage (message-count 0) read-only (status "idle") is-over
+  id title model usage (message-count 0) read-only (status "idle")
   compacting (seq 0))
 
 (defvar compactd-sessions (make-hash-table :test #'equal)
@@ -74,6 +74,8 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
 (defvar compactd-session--deltas nil
   "Parts of answers not yet told, newest first: (ID TYPE . TEXTS).")
 (defvar compactd-session--changed nil)
+(defvar compactd-session--stale nil
+  "Ids of the sessions of which the daemon's own account is asked for.")
 (defvar compactd-session--timer nil)
 
 (defvar compactd-tools-schemas)
@@ -89,11 +91,7 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
 
 (defun compactd-session-kind (session)
   "Return whether SESSION `fits', a compaction is `due', or it is `over'."
-  (let ((used (compactd-session-usage-of session :current_context_tokens))
-        (threshold (compactd-session-usage-of session :threshold_tokens)))
-    (cond ((compactd-session-is-over session) 'over)
-          ((and used threshold (>= used threshold)) 'due)
-          (t 'fits))))
+  (intern (or (compactd-session-usage-of session :decision) "fits")))
 
 (defun compactd-session--hand-on (session event)
   "Tell everybody of EVENT of SESSION."
@@ -123,7 +121,12 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
         (when session
           (compactd-session--hand-on session (list :type "changed")))))
     (when changed
-      (force-mode-line-update t))))
+      (force-mode-line-update t)))
+  (let ((stale compactd-session--stale))
+    (setq compactd-session--stale nil)
+    ;; A question would start a daemon that is not there.
+    (when (eq compactd-daemon-status 'ready)
+      (mapc #'compactd-session-refresh stale))))
 
 (defun compactd-session-touch (id)
   "The session ID is another than on the screen; nil: only parts of answers are."
@@ -140,27 +143,13 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
    (lambda (state)
      (let ((session (gethash id compactd-sessions)))
        (when session
-         (setf (compactd-session-model session) (plist-get state :model)
+         (setf (compactd-session-title session) (or (plist-get state :title) id)
+               (compactd-session-model session) (plist-get state :model)
                (compactd-session-usage session) (plist-get state :token_usage)
                (compactd-session-message-count session) (plist-get state :message_count)
-               (compactd-session-status session) (plist-get state :status)
-               (compactd-session-is-over session)
-               (eq t (plist-get (plist-get (plist-get state :budget) :over) :value)))
+               (compactd-session-status session) (plist-get state :status))
          (compactd-session-touch id))))
    #'ignore))
-
-(defun compactd-session--learn-title (session)
-  "SESSION has a title from its first message on."
-  (when (equal (compactd-session-title session) (compactd-session-id session))
-    (compactd-request
-     "session/list" nil
-     (lambda (result)
-       (seq-doseq (info (plist-get result :sessions))
-         (when (and (equal (plist-get info :session_id) (compactd-session-id session))
-                    (plist-get info :title))
-           (setf (compactd-session-title session) (plist-get info :title))
-           (compactd-session-touch (compactd-session-id session)))))
-     #'ignore)))
 
 (defun compactd-session--take (session event)
   "Take EVENT over into SESSION."
@@ -171,13 +160,11 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
     ("agent_end"
      (setf (compactd-session-status session) "idle"
            (compactd-session-usage session) (plist-get event :usage))
-     (compactd-session--learn-title session))
+     (cl-pushnew (compactd-session-id session) compactd-session--stale :test #'equal))
     ("error" (setf (compactd-session-status session) "idle"))
     ("usage_update"
-     (let ((before (compactd-session-kind session)))
-       (setf (compactd-session-usage session) (plist-get event :usage))
-       (unless (and (eq before 'fits) (eq (compactd-session-kind session) 'fits))
-         (compactd-session-refresh (compactd-session-id session)))))
+     (setf (compactd-session-usage session) (plist-get event :usage))
+     (cl-pushnew (compactd-session-id session) compactd-session--stale :test #'equal))
     ("compaction_start" (setf (compactd-session-compacting session) 0))
     ("compaction_progress"
      (setf (compactd-session-compacting session) (plist-get event :fraction)))
@@ -222,12 +209,12 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
         (compactd-session--hand-on session event)
         (compactd-session-touch id)))))
 
-(defun compactd-session--keep (result title)
-  "Keep the session that `session/start' answered RESULT for, with its TITLE."
+(defun compactd-session--keep (result)
+  "Keep the session that `session/start' answered RESULT for."
   (let* ((id (plist-get result :session_id))
          (session (compactd-session-create
                    :id id
-                   :title (or title id)
+                   :title (or (plist-get result :title) id)
                    :model (plist-get result :model)
                    :usage (plist-get result :token_usage)
                    :message-count (plist-get result :message_count)
@@ -260,7 +247,7 @@ FAILURE is called as in `compactd-request'."
        (and title (list :title title))
        (and compactd-model (list :model compactd-model))
        (and compactd-system-prompt (list :system_prompt compactd-system-prompt)))))
-   (lambda (result) (funcall success (compactd-session--keep result title)))
+   (lambda (result) (funcall success (compactd-session--keep result)))
    failure))
 
 (defun compactd-session-with (act)

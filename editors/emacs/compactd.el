@@ -7,6 +7,8 @@
 ;; Package-Requires: ((emacs "28.1"))
 ;; Keywords: tools, convenience
 ;; URL: https://example.invalid/compactd
+;; There is no page of it yet; package-lint wants an address, and this one can be
+;; nobody's (RFC 2606).
 ;; SPDX-License-Identifier: MIT
 
 ;;; Commentary:

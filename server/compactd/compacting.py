@@ -34,7 +34,12 @@ from compactd.summarising import Summariser, read_keys, summariser_of
 
 
 async def compact(
-    session: Session, request: CompactRequest, *, dry_run: bool = False, progress: Progress | None = None
+    session: Session,
+    request: CompactRequest,
+    *,
+    dry_run: bool = False,
+    plan_only: bool = False,
+    progress: Progress | None = None,
 ) -> CompactionResult:
     """Compacts `session` as asked; a result with `compacted: false` says why nothing was done.
 
@@ -42,7 +47,7 @@ async def compact(
     `InvalidParams`, `StorageFailed`.
     """
     if dry_run:
-        return await tried(session, request)
+        return await tried(session, request, plan_only=plan_only)
     session.writable()
     session.free()
     running = Running(session, f"c{session.fold.begun + 1}", progress)
@@ -62,7 +67,7 @@ async def _run(session: Session, running: Running, request: CompactRequest) -> C
     try:
         # What comes after this is in no plan, and follows the summary.
         state, leaf = session.fold, session.fold.leaf
-        planned = session.world.in_worker(planner(session, request))
+        planned = session.world.in_turn(planner(session, request), session.fold.size)
         made, _ = await asyncio.gather(planned, read_keys(session, request))
         if isinstance(made, NotCompacted):
             return expected(made, request.trigger)
@@ -254,7 +259,7 @@ async def prune(session: Session, *, dry_run: bool = False) -> Pruning:
     session.free()
     planned, items, settings = session.fold, session.fold.view().items, session.resolved.settings
     counter, pinned = session.counter, session.fold.pinned_by_id()
-    pruning = await session.world.in_worker(lambda: choose(items, settings, counter, pinned))
+    pruning = await session.world.in_turn(lambda: choose(items, settings, counter, pinned), session.fold.size)
     if not pruning.stubs or dry_run:
         return pruning
     session.free()

@@ -45,6 +45,9 @@ T = TypeVar("T")
 WORKERS = 4
 """Threads for what takes long: compactions, reading files, counting."""
 
+SHORT_TOKENS = 100_000
+"""A session up to this is compacted in a tenth of a second."""
+
 SWITCH_INTERVAL_S = 0.0005
 """How soon a busy worker hands the interpreter to the loop. Python's own 5 ms would add up to a stall."""
 
@@ -70,6 +73,7 @@ class Daemon:
         self._environ = environ
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
+        self._turns = (asyncio.Lock(), asyncio.Lock())
         self._connection: Connection | None = None
         self._outside: Outside | None = None
         self._handlers: dict[str, Handler] | None = None
@@ -290,6 +294,13 @@ class Daemon:
     async def in_worker(self, work: Callable[[], T]) -> T:
         """What `work` gives back, from a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+
+    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+        """The same, one at a time: the interpreter runs one, and each more keeps it from the loop. A small
+        request beside ten compactions, p50: 6.5 ms with four at once, 1.9 ms with one (2026-11). What is
+        about few tokens has a line of its own, and does not wait for what is about many."""
+        async with self._turns[tokens > SHORT_TOKENS]:
+            return await self.in_worker(work)
 
     async def read_settings(self, working_dir: str | None) -> None:
         """Reads the files of settings that a session in that folder has."""

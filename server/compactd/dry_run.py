@@ -20,11 +20,12 @@ from compactd.session import Session
 from compactd.summarising import Summariser, read_keys, summariser_of
 
 
-async def tried(session: Session, request: CompactRequest) -> CompactionResult:
+async def tried(session: Session, request: CompactRequest, *, plan_only: bool = False) -> CompactionResult:
     """What the compaction would do, to the token, without a trace.
 
     A model is not asked: where one would be, the result has the most that its summary may take, and `usage`
-    and `cost` of asking for it, its answers as long as they may be.
+    and `cost` of asking for it, its answers as long as they may be. With `plan_only` no summary is made by
+    anyone: the result has the most that it may take, after a tenth of the time.
     """
     is_cancelled = threading.Event()
 
@@ -33,8 +34,11 @@ async def tried(session: Session, request: CompactRequest) -> CompactionResult:
             raise Cancelled("The dry run was cancelled.")
 
     planned = planner(session, request)
-    # Facts of its own: another compaction may be filling the session's in its thread.
-    work = work_of(session, request, check, FactCache())
+    # Facts of its own where a compaction is filling the session's: that one would wait for this.
+    facts = FactCache(session.working_dir) if session.facts is None or session.running else session.facts
+    if session.facts is None and session.running is None:
+        session.facts = facts
+    work = work_of(session, request, check, facts)
 
     await read_keys(session, request)
     summariser = summariser_of(session, request)
@@ -45,6 +49,8 @@ async def tried(session: Session, request: CompactRequest) -> CompactionResult:
         made = planned()
         if isinstance(made, NotCompacted):
             return made
+        if plan_only:
+            return expected(made)
         if isinstance(summariser, Summariser):
             asks = Flowing(work, made).step(())
             if isinstance(asks, tuple):
@@ -52,7 +58,7 @@ async def tried(session: Session, request: CompactRequest) -> CompactionResult:
         return drive(work, made)
 
     try:
-        outcome = await session.world.in_worker(attempt)
+        outcome = await session.world.in_turn(attempt, session.fold.size)
     except asyncio.CancelledError:
         is_cancelled.set()
         raise
@@ -80,4 +86,4 @@ def _with_asks(
 async def floor_of(session: Session) -> Floor:
     """What no compaction of the present view can remove."""
     inputs = inputs_of(session, CompactRequest())
-    return await session.world.in_worker(lambda: Case.of(inputs).floor())
+    return await session.world.in_turn(lambda: Case.of(inputs).floor(), session.fold.size)

@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from compactd.arrays import bring_numpy
 from compactd.collector import without_collector
 from compactd.core.asked import CompactRequest, Fixed, Inputs
 from compactd.core.budget import in_estimates
@@ -108,6 +109,8 @@ class Flowing:
 
     def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
         """The next questions, or what came of it all."""
+        if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
+            bring_numpy()
         with without_collector(), self._cache.lock:
             try:
                 if self._is_begun:
@@ -131,7 +134,7 @@ async def asked(
     flowing = Flowing(work, made)
     answers: tuple[Answer, ...] = ()
     while True:
-        step = await session.world.in_worker(partial(flowing.step, answers))
+        step = await session.world.in_turn(partial(flowing.step, answers), session.fold.size)
         if not isinstance(step, tuple):
             return step
         asking = answers_of(summariser, step, session, running.tell_text)

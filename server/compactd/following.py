@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -27,7 +28,7 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
     for record in records:
         try:
             entries.append(_decode(record))
-        except msgspec.ValidationError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SessionCorrupt(
                 f"Record {len(entries) + 1} of the session's journal cannot be understood: {error}. "
                 "Nothing was changed; a newer version of compactd may have written it.",
@@ -35,6 +36,19 @@ def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
                 readable_before=len(entries),
             ) from None
     return entries
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """For what makes a session of entries. Raises `SessionCorrupt` where they do not fit together, though
+    each is whole: no daemon wrote them so, a stranger may have."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, RecursionError) as error:
+        raise SessionCorrupt(
+            "The records of the session's journal do not fit together: it was changed by hand, or made by "
+            "somebody else. Nothing was changed; `compactd doctor` reads it."
+        ) from error
 
 
 class Following:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,11 +11,11 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.collector import without_collector
-from compactd.core.entries import Entry, Opened, SettingsSet
+from compactd.core.entries import Opened, SettingsSet
 from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
 from compactd.errors import CompactdError, SessionLocked, SessionNotFound
-from compactd.following import Following, decode_entries
+from compactd.following import Following, decode_entries, fitting
 from compactd.formats.neutral import decode_message
 from compactd.messages import SessionClosed, Tool
 from compactd.order import InOrder
@@ -202,26 +202,29 @@ class Sessions:
             raise
         return session
 
-    async def adopt(self, session_id: str, entries: Sequence[Entry]) -> Session:
-        """Opens a new session that consists of `entries`; durable when it returns, or nothing of it stays.
+    async def adopt(self, session: Session) -> Session:
+        """Opens a new session that was made in memory alone; durable when it returns, or nothing of it stays.
 
         Raises `StorageFailed`.
         """
         store, world = self.store, self.world
 
         def created() -> tuple[Journal, list[bytes]]:
-            records = [msgspec.json.encode(entry) for entry in entries]
-            return store.create(session_id, records[0], "disk"), records[1:]
+            records = [msgspec.json.encode(entry) for entry in session.entries]
+            return store.create(session.id, records[0], "disk"), records[1:]
 
         journal, records = await world.in_worker(created)
         try:
-            await world.read_settings(_folder_of(entries))
-            session = await world.in_worker(lambda: Session(world, session_id, journal, entries))
-            await journal.durable(journal.append(records))
+            number = journal.append(records)
+            await world.read_settings(session.working_dir)
+            # Those of its folder may want another counter.
+            await world.in_worker(session.refresh)
+            await journal.durable(number)
         except BaseException:
             await journal.close()
             raise
-        self.open[session_id] = session
+        session.journal, session.persistent = journal, True
+        self.open[session.id] = session
         return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
@@ -236,11 +239,12 @@ class Sessions:
         journal, follower, records = await self.world.in_worker(read)
 
         def folded() -> Session:
-            with without_collector():
+            with without_collector(), fitting():
                 return Session(self.world, session_id, journal, decode_entries(records))
 
         try:
-            await self.world.read_settings(_folder_of(decode_entries(records[:1])))
+            head = decode_entries(records[:1])
+            await self.world.read_settings(next((e.working_dir for e in head if isinstance(e, Opened)), None))
             session = await self.world.in_worker(folded)
         except BaseException:
             # Nobody else could open it while we held its lock.
@@ -382,13 +386,9 @@ class Sessions:
                 pass
         try:
             return _listed(fold(decode_entries(self.store.salvage(session_id)), decode_message))
-        except CompactdError:
+        except (CompactdError, LookupError, ValueError, TypeError, RecursionError):
             # It stands in the list all the same; session/start says what is wrong with it.
             return Listed(title=None, model=None, message_count=0, compactions=0)
-
-
-def _folder_of(entries: Iterable[Entry]) -> str | None:
-    return next((entry.working_dir for entry in entries if isinstance(entry, Opened)), None)
 
 
 def _listed(state: Fold) -> Listed:

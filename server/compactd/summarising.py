@@ -122,7 +122,7 @@ async def _read_soon(session: Session, read: Callable[[], None]) -> None:
             read()
 
     await asyncio.sleep(READ_AHEAD_S)
-    await session.world.in_worker(in_worker)
+    await session.world.in_turn(in_worker, session.fold.size)
 
 
 async def _answer(summariser: Summariser, ask: Ask, session: Session, tell: Tell | None) -> Answer:

@@ -45,6 +45,11 @@ class World(Protocol):
         """What `work` gives back, from another thread."""
         ...
 
+    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+        """As `in_worker`, for what computes the longer the more `tokens` it is about: one at a time, in the
+        order in which it was asked for; small ones beside a large one."""
+        ...
+
     async def read_settings(self, working_dir: str | None) -> None:
         """Reads the files of settings of a session in that folder, before it is opened."""
         ...

@@ -115,3 +115,41 @@ def test_the_same_directory_again_is_no_other_one() -> None:
     seen = [cache.strip(folder) for folder in ("/home/me/proj/", "/home/me", "")]
 
     assert seen == [False, True, True]
+
+
+def test_facts_that_were_packed_are_the_ones_that_were_learnt_and_take_less() -> None:
+    cache = FactCache()
+    message = item("tool", ToolResult(call_id="t1", content="def load_entry(key): return cache_table[key]"))
+    learnt = cache.learn(message)
+    cache.settle()
+    again = cache.learn(message)
+
+    assert again == learnt
+    assert again is not learnt
+    assert list(cache.known()) == [learnt]
+    assert cache.learn(message) is again
+
+
+def test_a_path_with_half_a_surrogate_pair_is_kept_as_it_is() -> None:
+    arguments = Raw(b'{"file_path": "src/\\ud800.py"}')
+    cache = FactCache()
+    call = Item(
+        entry_id="e1",
+        body=Message(
+            role="assistant", content=(ToolCall(call_id="t\ud800", name="Read", arguments=arguments),)
+        ),
+        tokens=1,
+    )
+    learnt = cache.learn(call)
+    cache.settle()
+
+    assert cache.learn(call) is learnt
+
+
+def test_what_was_packed_is_forgotten_with_its_message_and_gives_its_size_back() -> None:
+    cache = FactCache()
+    cache.learn(item("user", Text(text="keep load_entry as it is")))
+    cache.settle()
+    cache.forget("e1")
+
+    assert (cache.size, list(cache.known())) == (0, [])

@@ -16,7 +16,7 @@ from typing import Any
 CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE") or Path.home() / ".cache" / "compactd-tests")
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 """How long anything may take on a busy machine before a test gives up."""
 
 Json = dict[str, Any]

@@ -7,6 +7,7 @@ import os
 import subprocess
 from typing import Any
 
+from editors.terminal import PATIENCE_S
 from editors.world import HOSTILE_TITLE, RIGHT_TO_LEFT, World, daemon_command
 
 
@@ -18,7 +19,7 @@ def said_to_a_daemon(world: World, *calls: tuple[str, dict[str, Any]]) -> list[A
     ]
     done = subprocess.run(
         [daemon_command(), "serve"], input="\n".join(lines) + "\n", capture_output=True, text=True,
-        env={**os.environ, **world.env}, timeout=60, check=True,
+        env={**os.environ, **world.env}, timeout=PATIENCE_S, check=True,
     )  # fmt: skip
     answers = {got["id"]: got for got in map(json.loads, done.stdout.splitlines()) if "id" in got}
     for number in range(len(calls)):

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
 
-PATIENCE_S = 45.0
+PATIENCE_S = 120.0
 """How long anything may take on a busy machine before a test gives up."""
 
 _PAUSE_S = 0.03
@@ -64,7 +64,7 @@ class Terminal:
             env=self._env,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=PATIENCE_S,
         )
         if done.returncode:
             raise AssertionError(f"tmux {words[0]}: {done.stderr.strip()}")
@@ -74,7 +74,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        subprocess.run(["tmux", "-L", self._name, "kill-server"], capture_output=True, timeout=20)
+        subprocess.run(["tmux", "-L", self._name, "kill-server"], capture_output=True, timeout=PATIENCE_S)
         folder = Path(os.environ.get("TMUX_TMPDIR", "/tmp")) / f"tmux-{os.getuid()}"
         (folder / self._name).unlink(missing_ok=True)
 
@@ -125,16 +125,23 @@ def program(name: str, *, install: str) -> str:
     return found
 
 
-def same_screen(seen: str, path: Path) -> None:
-    """Compares with the screen that somebody once looked at and found good, kept in `path`.
+def same_screen(look: Callable[[], str], path: Path) -> None:
+    """Waits until the screen is the one that somebody once looked at and found good, kept in `path`.
 
     Numbers and the spaces around them do not count: sizes are estimates, which get better.
     """
-    shown = re.sub(r"\b[0-9a-f]{16}\b", "ID", seen)
-    shown = re.sub(r" +[\d,.]+(?= |$)", " #", shown, flags=re.MULTILINE)
-    shown = re.sub(r" +(?=[│╮╯]$)", " ", shown, flags=re.MULTILINE)
+
+    def shown() -> str:
+        seen = re.sub(r"\b[0-9a-f]{16}\b", "ID", look())
+        seen = re.sub(r" +[\d,.]+(?= |$)", " #", seen, flags=re.MULTILINE)
+        return re.sub(r" +(?=[│╮╯]$)", " ", seen, flags=re.MULTILINE)
+
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"{shown}\n", encoding="utf-8")
+        path.write_text(f"{shown()}\n", encoding="utf-8")
         raise AssertionError(f"{path.name} was not there; it is now: look at it, then run again")
-    assert shown == path.read_text(encoding="utf-8").rstrip("\n")
+    wanted = path.read_text(encoding="utf-8").rstrip("\n")
+    try:
+        wait_for(lambda: shown() == wanted, path.name)
+    except AssertionError:
+        assert shown() == wanted

@@ -60,6 +60,7 @@ BREAKS = (
         "        finally:\n            disk.close(fd)\n        disk.rename(beside, path)\n",
         "            disk.rename(beside, path)\n            if durable:\n                disk.sync(fd)\n"
         "        finally:\n            disk.close(fd)\n",
+        "faults/test_found.py",
     ),
     Break(
         "a torn tail is accepted",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,11 +20,12 @@ from compactd.messages import CompactionResult, Message, Role, Text
 from compactd.sessions import Sessions, Start
 from compactd.store import locks, records
 from compactd.store.base import RecordsLost
+from compactd.store.files import write_beside
 from compactd.store.folder import FolderStore
 from compactd.store.paths import INDEX
 from faults.simulation.history import NoTrees
 from faults.simulation.machine import Died, Machine
-from faults.simulation.platter import Folder, Platter
+from faults.simulation.platter import File, Folder, Platter
 from laws.life import Life, opened
 from laws.quiet_world import Quiet, done
 
@@ -124,6 +126,22 @@ async def test_an_index_that_a_redaction_dropped_does_not_come_back(
     assert platter.at(HOME / INDEX) is None
 
 
+async def test_a_redaction_takes_what_a_killed_process_left_of_the_list_of_sessions(
+    platter: Platter, workers: ThreadPoolExecutor
+) -> None:
+    """Its title was in a file beside, written and not yet renamed."""
+    journal = FolderStore(HOME, disk=process(platter), workers=workers).create("s1", FIRST, "disk")
+    await journal.durable(journal.append([record(1)]))
+    folder = platter.at(HOME / "sessions")
+    assert isinstance(folder, Folder)
+    (name,) = (name for name in folder.names if name.endswith(".jsonl"))
+    folder.change((name.replace(".jsonl", ".info.new"), platter.file()))
+
+    await journal.replace({1: record(2)})
+
+    assert not [name for name in folder.names if name.endswith((".info", ".new"))]
+
+
 async def test_a_session_that_could_not_begin_is_not_locked_by_its_own_process(
     platter: Platter, workers: ThreadPoolExecutor
 ) -> None:
@@ -181,6 +199,18 @@ def test_zeros_in_a_write_that_another_one_follows_are_damage() -> None:
     assert damage.line == 2
 
 
+def test_a_space_that_lost_its_bit_in_a_write_of_several_records_is_damage() -> None:
+    """It is a zero then, and was taken for a page that was never written: what stood behind was dropped."""
+    batch = [b'{"type":"message","text":"two words"}', record(2)]
+    lines = [b"".join(records.frame(1 + at, one, 1 if at else None)) for at, one in enumerate(batch)]
+    whole = records.line(0, FIRST) + b"".join(lines)
+
+    found = records.scan(whole.replace(b"two words", b"two\0words"))
+
+    assert found.damage is not None
+    assert len(found.damage.after) == 1
+
+
 def test_a_process_id_that_is_not_whole_is_none(platter: Platter) -> None:
     disk = process(platter)
     path = Path("/there/one.lock")
@@ -230,6 +260,29 @@ def test_a_message_that_comes_while_a_compaction_runs_stays_on_its_path() -> Non
     rewinding.branch(life.session, list(life.said)[-1])  # the way back goes by the entries' parents
     path = [item.entry_id for item in life.session.fold.path_items()]
     assert [entry_id for entry_id in path if entry_id in life.said] == list(life.said)
+
+
+class AtRename(Machine):
+    """The power goes as soon as a file has its new name, and that name is all that came to the disk."""
+
+    def rename(self, old: Path, new: Path) -> None:
+        super().rename(old, new)
+        folder = self.platter.at(new.parent)
+        assert isinstance(folder, Folder)
+        folder.sync()
+        self.die("power")
+
+
+def test_a_file_that_has_its_new_name_has_its_bytes(platter: Platter) -> None:
+    path = Path("/there/s1.jsonl")
+    write_beside(path, [b"before"], durable=True, disk=process(platter))
+
+    with contextlib.suppress(Died):
+        write_beside(path, [b"after"], durable=True, disk=AtRename(platter, Nothing(), lambda _: None))
+
+    file = platter.at(path)
+    assert isinstance(file, File)
+    assert bytes(file.data) == b"after"
 
 
 def test_a_process_that_died_does_nothing_more(platter: Platter) -> None:

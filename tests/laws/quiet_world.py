@@ -54,6 +54,10 @@ class Quiet:
         """At once, here."""
         return work()
 
+    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+        """As `in_worker`."""
+        return await self.in_worker(work)
+
     async def read_settings(self, working_dir: str | None) -> None:
         """There are none."""
 

@@ -212,7 +212,7 @@ class DaemonLife(RuleBasedStateMachine):
     @rule(at=st.integers(0, 5))
     def branch(self, at: int) -> None:
         """Goes back a few messages."""
-        back = len(self.path) - at
+        back = max(1, len(self.path) - at)
         target = self.ids[self.messages.index(self.path[back - 1])]
         self.call("session/branch", entry_id=target)
         del self.path[back:]

@@ -40,6 +40,7 @@ def main() -> int:
     asked = argparse.ArgumentParser(prog="python -m proof", description=__doc__)
     asked.add_argument("--part", choices=sorted(PARTS), default=None)
     asked.add_argument("--minutes", type=float, default=None, help="of each part")
+    asked.add_argument("--only", default="", help="of these, the one of this name: killed, broken, …")
     asked.add_argument("--table", action="store_true", help="only write the table anew")
     told = asked.parse_args()
     kept = _load()
@@ -47,12 +48,18 @@ def main() -> int:
     lost = 0
     for part in () if told.table else [told.part] if told.part else list(PARTS):
         for run, share in PARTS[part]:
+            if told.only not in ("", run.__name__):
+                continue
+            # Alone it has the whole time.
+            share = 1.0 if told.only else share
             key = f"{part}/{run.__name__}"
             before = kept.get(key)
             seed = (before.row.next_seed if before is not None else None) or 1
             row = run(seed, minutes * share)
             print(f"{part}: {row.fault}: {row.times:,} {row.unit}, lost {row.lost}", flush=True)
             lost += row.lost
+            kept = _load()  # another run may have gone on beside this one
+            before = kept.get(key)
             counts = before is not None and row.next_seed is not None
             kept[key] = Kept(
                 part=part,

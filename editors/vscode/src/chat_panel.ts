@@ -2,71 +2,35 @@
 
 import * as vscode from "vscode";
 import { Coalescer } from "./coalesce.ts";
-import type { House } from "./context_panel.ts";
-import { wasCancelled, words } from "./errors.ts";
 import { gauge } from "./gauge.ts";
 import { fromChat, type Answer, type Asked, type FromChat, type Line, type ToChat } from "./messages.ts";
 import { modelFor } from "./opening.ts";
-import { fill, pageOptions } from "./page.ts";
+import { PagePanel, type Opening } from "./page_panel.ts";
 import { oneLine, plain } from "./plain.ts";
 import type { AgentEvent } from "./protocol.ts";
+import type { Status } from "./status.ts";
 import { linesOf, ruleOf } from "./transcript.ts";
 
 /** Deltas become one message to the page at most that often. */
 const DELTA_MS = 50;
 const SHOWN_LINES = 200;
 
-export class ChatPanel implements vscode.Disposable {
-  private readonly panel: vscode.WebviewPanel;
-  private readonly subscriptions: vscode.Disposable[];
+export class ChatPanel extends PagePanel<ToChat, FromChat> {
   private readonly flushing = new Coalescer(() => this.flush(), DELTA_MS);
   private readonly asks = new Map<string, (answer: Answer) => void>();
   private delta = { thinking: "", text: "" };
-  private isReady = false;
-  private waiting: ToChat[] = [];
-  private title = "";
-  private lastHead = "";
   private notes = 0;
   private shownLines = SHOWN_LINES;
-  private readonly house: House;
-  readonly id: string;
 
-  constructor(house: House, id: string, column: vscode.ViewColumn, closed: () => void) {
-    this.house = house;
-    this.id = id;
-    this.panel = vscode.window.createWebviewPanel("compactd.chat", "Chat", column, {
-      ...pageOptions(house.extension),
-      retainContextWhenHidden: true,
-      enableFindWidget: true,
-    });
-    this.panel.iconPath = vscode.Uri.joinPath(house.extension, "media", "icon.svg");
-    this.subscriptions = [
-      this.panel.webview.onDidReceiveMessage((value: unknown) => this.take(value)),
-      house.sessions.onChange(() => this.head()),
-      house.sessions.onEvent((event) => {
-        if (event.session_id === id) this.hear(event);
-      }),
-      house.daemon.onReturned(() => this.note("The daemon was started again. What was said is there; what it was answering is not: ask again.", "note")),
-    ];
-    this.panel.onDidDispose(() => {
-      this.dispose();
-      closed();
-    });
-    fill(this.panel.webview, house.extension, "chat", "Chat");
-    void this.first();
-  }
-
-  get isActive(): boolean {
-    return this.panel.active;
-  }
-
-  reveal(): void {
-    this.panel.reveal(undefined, false);
+  constructor(opening: Opening) {
+    super(opening, "chat");
+    this.head();
+    this.transcript().catch((error: unknown) => this.failed(error));
   }
 
   /** Asks the person whether a tool may run. */
   ask(asked: Asked, token: vscode.CancellationToken): Promise<Answer> {
-    this.panel.reveal(undefined, true);
+    this.reveal(true);
     return new Promise((resolve) => {
       const settle = (answer: Answer) => {
         if (!this.asks.delete(asked.call)) return;
@@ -80,27 +44,10 @@ export class ChatPanel implements vscode.Disposable {
     });
   }
 
-  dispose(): void {
+  override dispose(): void {
     for (const settle of [...this.asks.values()]) settle("no");
-    for (const each of this.subscriptions) each.dispose();
     this.flushing.dispose();
-    this.panel.dispose();
-  }
-
-  private async first(): Promise<void> {
-    try {
-      await this.named();
-      await this.transcript();
-      this.head();
-    } catch (error) {
-      this.failed(error);
-    }
-  }
-
-  /** Its title: the first words of the first prompt, once there is one. */
-  private async named(): Promise<void> {
-    this.title = await this.house.titleOf(this.id);
-    this.panel.title = oneLine(this.title, 40);
+    super.dispose();
   }
 
   private async transcript(): Promise<void> {
@@ -110,7 +57,7 @@ export class ChatPanel implements vscode.Disposable {
     this.send({ type: "lines", lines: lines.slice(earlier), earlier });
   }
 
-  private hear(event: AgentEvent): void {
+  protected hear(event: AgentEvent): void {
     switch (event.type) {
       case "message_delta":
         this.delta.text += plain(event.delta);
@@ -142,9 +89,6 @@ export class ChatPanel implements vscode.Disposable {
         this.send({ type: "end", line: null });
         this.note(`${event.message} (${event.code})`, "error");
         return;
-      case "agent_start":
-        void this.named().then(() => this.head(), () => undefined);
-        return;
       case "agent_abort":
         this.send({ type: "end", line: null });
         this.note("Stopped.", "note");
@@ -162,18 +106,16 @@ export class ChatPanel implements vscode.Disposable {
     this.send({ type: "line", line: { id: `note${this.notes}`, role, text: plain(text) } });
   }
 
-  private head(): void {
-    const status = this.house.sessions.status(this.id);
-    if (status === null) return;
+  protected headOf(status: Status, title: string): ToChat {
     const why = status.readOnly
       ? "This session is open in another window or program: here it is read-only."
       : vscode.workspace.isTrusted
         ? ""
         : "This workspace is not trusted: the conversation can be read.";
-    const message = {
-      type: "head" as const,
+    return {
+      type: "head",
       head: {
-        title: oneLine(this.title, 120),
+        title,
         model: oneLine(status.model ?? "no model", 80),
         gauge: gauge(this.house.daemon.phase, status).text.replace(/\$\([^)]*\)\s*/g, ""),
         running: status.running,
@@ -181,26 +123,23 @@ export class ChatPanel implements vscode.Disposable {
         why,
       },
     };
-    const said = JSON.stringify(message.head);
-    if (said === this.lastHead) return;
-    this.lastHead = said;
-    this.send(message);
   }
 
-  private take(value: unknown): void {
-    const message = fromChat(value);
-    if (message === null) {
-      this.house.daemon.log.warn("a message that no page of ours sends was dropped");
-      return;
-    }
-    this.handle(message).catch((error: unknown) => this.failed(error));
+  protected read(value: unknown): FromChat | null {
+    return fromChat(value);
   }
 
-  private async handle(message: FromChat): Promise<void> {
+  protected returned(): void {
+    this.note("The daemon was started again. What was said is there; what it was answering is not: ask again.", "note");
+  }
+
+  protected tell(problem: string): void {
+    this.note(problem, "error");
+  }
+
+  protected async handle(message: FromChat): Promise<void> {
     switch (message.type) {
       case "ready":
-        this.isReady = true;
-        for (const each of this.waiting.splice(0)) void this.panel.webview.postMessage(each);
         return;
       case "prompt":
         return this.prompt(message.text);
@@ -237,17 +176,5 @@ export class ChatPanel implements vscode.Disposable {
     }
     this.note(text, "user");
     await this.house.daemon.request("agent/prompt", { session_id: this.id, text });
-  }
-
-  private failed(error: unknown): void {
-    if (wasCancelled(error)) return;
-    this.house.daemon.log.error(words(error));
-    this.note(words(error), "error");
-  }
-
-  /** Tells the page; what comes before it is ready waits. */
-  private send(message: ToChat): void {
-    if (this.isReady) void this.panel.webview.postMessage(message);
-    else this.waiting.push(message);
   }
 }

@@ -77,6 +77,7 @@ function commands(bench: Bench): Record<string, Command> {
       if (!title?.trim()) return;
       await daemon.request("session/configure", { session_id: id, title: title.trim() });
       sessions.relist();
+      await sessions.refresh(id);
     }),
     deleteSession: on(async (id) => {
       const sure = await vscode.window.showWarningMessage(

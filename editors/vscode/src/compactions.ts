@@ -5,7 +5,7 @@ import type { Daemon } from "./daemon.ts";
 import type { Documents } from "./documents.ts";
 import { wasCancelled, words } from "./errors.ts";
 import { plural } from "./plain.ts";
-import type { CompactionResult, HistoryEntry } from "./protocol.ts";
+import type { CompactionResult } from "./protocol.ts";
 import { afterwards, contextText, originalsText } from "./rows.ts";
 import type { Sessions } from "./sessions.ts";
 
@@ -84,19 +84,18 @@ export class Compactions {
   }
 
   /** What the last compaction in force changed: the originals behind it, and what stands in their place. */
-  async diffLast(id: string, known?: readonly HistoryEntry[]): Promise<void> {
-    const entries = known ?? (await this.daemon.request("session/history", { session_id: id })).entries;
-    const summary = entries.find((entry) => entry.kind === "compaction" && entry.in_context);
+  async diffLast(id: string): Promise<void> {
+    const { entries } = await this.daemon.request("session/history", { session_id: id, in_context: true });
+    const summary = entries.find((entry) => entry.kind === "compaction");
     const compaction = summary?.compaction?.compaction_id;
     if (summary === undefined || !compaction) {
       told("No compaction is in force in this session");
       return;
     }
     const behind = await this.daemon.request("session/expand", { session_id: id, compaction_id: compaction });
-    const stays = entries.filter((entry) => entry.in_context && entry.kind === "message");
-    const byId = new Map(entries.map((entry) => [entry.entry_id, entry]));
+    const stays = entries.filter((entry) => entry.kind === "message");
     const gone = new Set(behind.entries.map((entry) => entry.entry_id));
-    const before = originalsText(behind.entries, byId) + "\n" + contextText(stays.filter((entry) => !gone.has(entry.entry_id)));
+    const before = originalsText(behind.entries) + "\n" + contextText(stays.filter((entry) => !gone.has(entry.entry_id)));
     const done = summary.compaction;
     const title = done ? `${afterwards(done)}` : "What the compaction changed";
     await this.diff(before, contextText([summary, ...stays]), title);

@@ -2,88 +2,36 @@
 
 import * as vscode from "vscode";
 import { Coalescer } from "./coalesce.ts";
-import type { Compactions } from "./compactions.ts";
 import { ContextModel } from "./context_model.ts";
-import type { Daemon } from "./daemon.ts";
-import { wasCancelled, words } from "./errors.ts";
+import { words } from "./errors.ts";
 import { gauge, hover } from "./gauge.ts";
 import { fromContext, type FromContext, type Plan, type ToContext } from "./messages.ts";
-import { fill, pageOptions } from "./page.ts";
-import { count, oneLine, plural } from "./plain.ts";
-import type { CompactionResult } from "./protocol.ts";
-import { contextText, entryText, inWords, originalRows, plannedText, rowsOf, type Row } from "./rows.ts";
+import { PagePanel, type Opening } from "./page_panel.ts";
+import { count, plural } from "./plain.ts";
+import type { AgentEvent, CompactionResult } from "./protocol.ts";
+import { contextText, entryText, inWords, originalRows, plannedText, rowsOf } from "./rows.ts";
 import { roleOf, wholeText } from "./said.ts";
-import type { Sessions } from "./sessions.ts";
-import { changesContext } from "./status.ts";
-
-/** What the panels share. */
-export interface House {
-  readonly extension: vscode.Uri;
-  readonly daemon: Daemon;
-  readonly sessions: Sessions;
-  readonly compactions: Compactions;
-  titleOf(id: string): Promise<string>;
-}
+import { changesContext, type Status } from "./status.ts";
 
 const LOOK_MS = 120;
-const FIRST_ROWS = 200;
 
-export class ContextPanel implements vscode.Disposable {
-  private readonly panel: vscode.WebviewPanel;
+export class ContextPanel extends PagePanel<ToContext, FromContext> {
   private readonly model: ContextModel;
   private readonly looking = new Coalescer(() => void this.look(), LOOK_MS);
-  private readonly subscriptions: vscode.Disposable[];
   private plan: { result: CompactionResult; shown: Plan } | null = null;
-  private isReady = false;
-  private waiting: ToContext[] = [];
-  private title = "";
-  private lastHead = "";
-  private readonly openedAt = performance.now();
   private sentAt = 0;
   private historyMs = 0;
-  /** Rows that wait until the first are drawn. */
-  private rest: Row[] = [];
   private pageMs = 0;
-  private readonly house: House;
-  readonly id: string;
 
-  constructor(house: House, id: string, column: vscode.ViewColumn, closed: () => void) {
-    this.house = house;
-    this.id = id;
-    this.model = new ContextModel(house.daemon, house.sessions, id);
-    this.panel = vscode.window.createWebviewPanel("compactd.context", "Context", column, {
-      ...pageOptions(house.extension),
-      retainContextWhenHidden: true,
-      enableFindWidget: true,
-    });
-    this.panel.iconPath = vscode.Uri.joinPath(house.extension, "media", "icon.svg");
-    this.subscriptions = [
-      this.panel.webview.onDidReceiveMessage((value: unknown) => this.take(value)),
-      house.sessions.onChange(() => this.head()),
-      house.sessions.onEvent((event) => {
-        if (event.session_id === id && changesContext(event)) this.looking.ask();
-      }),
-      house.daemon.onReturned(() => this.looking.ask()),
-    ];
-    this.panel.onDidDispose(() => {
-      this.dispose();
-      closed();
-    });
-    fill(this.panel.webview, house.extension, "context", "Context");
+  constructor(opening: Opening) {
+    super(opening, "context");
+    this.model = new ContextModel(this.house.daemon, this.house.sessions, this.id);
     void this.first();
-  }
-
-  get isActive(): boolean {
-    return this.panel.active;
-  }
-
-  reveal(): void {
-    this.panel.reveal(undefined, false);
   }
 
   /** Shows an entry, wherever it is. */
   async show(entry: string): Promise<void> {
-    await this.model.refresh();
+    await this.look();
     this.send({ type: "reveal", id: entry });
     await this.entry(entry);
   }
@@ -102,21 +50,18 @@ export class ContextPanel implements vscode.Disposable {
     this.send({ type: "said", text: "" });
   }
 
-  dispose(): void {
-    for (const each of this.subscriptions) each.dispose();
+  override dispose(): void {
     this.looking.dispose();
-    this.panel.dispose();
+    super.dispose();
   }
 
   private async first(): Promise<void> {
+    this.head();
     try {
-      const [title] = await Promise.all([this.house.titleOf(this.id), this.model.refresh(true)]);
-      this.title = title;
+      await this.model.begin();
       this.historyMs = since(this.openedAt);
-      this.panel.title = `Context: ${oneLine(title, 40)}`;
-      this.head();
       this.sentAt = performance.now();
-      this.firstRows();
+      this.rows();
     } catch (error) {
       this.failed(error);
     }
@@ -127,7 +72,7 @@ export class ContextPanel implements vscode.Disposable {
       const change = await this.model.refresh();
       if (change.kind === "none") return;
       if (change.kind === "all") this.plan = null;
-      if (change.kind === "more" && this.plan === null && this.rest.length === 0) this.send({ type: "more", rows: rowsOf(change.entries) });
+      if (change.kind === "more" && this.plan === null) this.send({ type: "more", rows: rowsOf(change.entries) });
       else this.rows();
     } catch (error) {
       this.house.daemon.log.debug(`context of ${this.id}: ${words(error)}`);
@@ -135,61 +80,56 @@ export class ContextPanel implements vscode.Disposable {
   }
 
   private rows(): void {
-    this.rest = [];
     this.send({ type: "rows", rows: rowsOf(this.model.entries, this.plan?.result ?? null), plan: this.plan?.shown ?? null });
   }
 
-  /** The first rows at once, for they are what is looked at; the others when those are drawn. */
-  private firstRows(): void {
-    const rows = rowsOf(this.model.entries);
-    this.send({ type: "rows", rows: rows.slice(0, FIRST_ROWS), plan: null });
-    this.rest = rows.slice(FIRST_ROWS);
-  }
-
-  private head(): void {
-    const status = this.house.sessions.status(this.id);
-    if (status === null) return;
-    const shown = gauge(this.house.daemon.phase, status);
-    const message = {
-      type: "head" as const,
+  protected headOf(status: Status, title: string): ToContext {
+    return {
+      type: "head",
       head: {
-        title: oneLine(this.title, 120),
-        gauge: shown.text.replace(/\$\([^)]*\)\s*/g, ""),
+        title,
+        gauge: gauge(this.house.daemon.phase, status).text.replace(/\$\([^)]*\)\s*/g, ""),
         facts: hover(status),
         readOnly: status.readOnly,
         canChange: !status.readOnly && vscode.workspace.isTrusted,
         fraction: status.compacting?.fraction ?? null,
       },
     };
-    const said = JSON.stringify(message.head);
-    if (said === this.lastHead) return;
-    this.lastHead = said;
-    this.send(message);
   }
 
-  private take(value: unknown): void {
-    const message = fromContext(value);
-    if (message === null) {
-      this.house.daemon.log.warn("a message that no page of ours sends was dropped");
-      return;
-    }
-    this.handle(message).catch((error: unknown) => this.failed(error));
+  protected read(value: unknown): FromContext | null {
+    return fromContext(value);
   }
 
-  private async handle(message: FromContext): Promise<void> {
+  protected hear(event: AgentEvent): void {
+    if (changesContext(event)) this.looking.ask();
+  }
+
+  protected returned(): void {
+    this.looking.ask();
+  }
+
+  protected tell(problem: string): void {
+    this.send({ type: "said", text: problem });
+  }
+
+  protected override ready(): void {
+    this.pageMs = since(this.openedAt);
+    if (this.sentAt > 0) this.sentAt = performance.now();
+  }
+
+  protected async handle(message: FromContext): Promise<void> {
     switch (message.type) {
       case "ready":
-        this.isReady = true;
-        this.pageMs = since(this.openedAt);
-        if (this.sentAt > 0) this.sentAt = performance.now();
-        for (const each of this.waiting.splice(0)) void this.panel.webview.postMessage(each);
         return;
       case "drawn":
         this.house.daemon.log.info(
-          `context: the first of ${this.model.context.length} entries in sight ${since(this.openedAt)} ms after opening; history took ${this.historyMs} ms, the page ${this.pageMs} ms, drawing ${since(this.sentAt)} ms`,
+          `context: the first of ${this.house.sessions.status(this.id)?.messageCount ?? 0} entries in sight ${since(this.openedAt)} ms after opening; history took ${this.historyMs} ms, the page ${this.pageMs} ms, drawing ${since(this.sentAt)} ms`,
         );
-        if (this.rest.length > 0) this.send({ type: "more", rows: this.rest.splice(0) });
-        return;
+        return this.model.rest((more) => {
+          // With a plan all of them are shown anew, and the rest with them.
+          if (this.plan === null) this.send({ type: "more", rows: rowsOf(more) });
+        });
       case "open":
         return this.entry(message.id);
       case "expand":
@@ -216,9 +156,9 @@ export class ContextPanel implements vscode.Disposable {
         this.rows();
         return;
       case "diff":
-        if (this.plan === null) await this.house.compactions.diffLast(this.id, this.model.entries);
+        if (this.plan === null) await this.house.compactions.diffLast(this.id);
         else {
-          const context = this.model.context;
+          const context = this.model.entries;
           await this.house.compactions.diff(contextText(context), plannedText(context, this.plan.result), "Context now ↔ after the compaction");
         }
         return;
@@ -243,10 +183,10 @@ export class ContextPanel implements vscode.Disposable {
     if (entry === undefined) {
       const { entries } = await this.house.daemon.request("session/expand", { session_id: this.id, entry_ids: [id] });
       const original = entries[0];
-      if (original) this.send({ type: "entry", id, title: `${id} · ${roleOf(original.message)}`, text: wholeText(original.message), isPinned: false });
+      if (original) this.send({ type: "entry", id, title: `${id} · ${roleOf(original.message)}${sizeOf(original.tokens)}`, text: wholeText(original.message), isPinned: false });
       return;
     }
-    const size = entry.tokens === undefined || entry.tokens === null ? "" : ` · ${count(entry.tokens)} tokens`;
+    const size = sizeOf(entry.tokens);
     const done = entry.compaction;
     const title = done ? `Summary of ${plural(done.messages_removed, "message")}${size}` : `${id} · ${roleOf(entry.message)}${size}`;
     const note = entry.pruned_at ? "Pruned in the context; this is the original.\n\n" : "";
@@ -257,27 +197,17 @@ export class ContextPanel implements vscode.Disposable {
     const compaction = this.model.entry(id)?.compaction?.compaction_id;
     if (!compaction) return;
     const { entries } = await this.house.daemon.request("session/expand", { session_id: this.id, compaction_id: compaction });
-    const sizes = new Map(this.model.entries.map((entry) => [entry.entry_id, entry.tokens ?? null]));
-    const rows = originalRows(entries).map((row) => ({ ...row, tokens: sizes.get(row.id) ?? null }));
-    this.send({ type: "behind", id, rows });
+    this.send({ type: "behind", id, rows: originalRows(entries) });
   }
 
   private keepNow(): number {
     const keep = this.house.sessions.status(this.id)?.state?.budget["keep"]?.value;
     return typeof keep === "number" && keep > 0 ? Math.round(keep) : 20_000;
   }
+}
 
-  private failed(error: unknown): void {
-    if (wasCancelled(error)) return;
-    this.house.daemon.log.error(words(error));
-    this.send({ type: "said", text: words(error) });
-  }
-
-  /** Tells the page; what comes before it is ready waits. */
-  private send(message: ToContext): void {
-    if (this.isReady) void this.panel.webview.postMessage(message);
-    else this.waiting.push(message);
-  }
+function sizeOf(tokens: number | null | undefined): string {
+  return tokens === undefined || tokens === null ? "" : ` · ${count(tokens)} tokens`;
 }
 
 /** Whole milliseconds since a moment of `performance.now`. */

@@ -12,7 +12,7 @@ import { Panels } from "./panels.ts";
 import { settingsNow } from "./places.ts";
 import { Sessions } from "./sessions.ts";
 import { Tools } from "./tools.ts";
-import { nameOf, SessionTree } from "./tree.ts";
+import { SessionTree } from "./tree.ts";
 
 /** When this bundle began to run; `esbuild.mjs` puts it first. */
 declare const loadingBegan: number;
@@ -28,16 +28,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const sessions = new Sessions(daemon, context.workspaceState);
   const documents = new Documents();
   const compactions = new Compactions(daemon, sessions, documents);
-  const panels = new Panels({
-    extension: context.extensionUri,
-    daemon,
-    sessions,
-    compactions,
-    titleOf: async (id) => {
-      const info = (await sessions.list()).find((each) => each.session_id === id);
-      return info?.title ? nameOf(info) : "New chat";
-    },
-  });
+  const panels = new Panels({ extension: context.extensionUri, daemon, sessions, compactions });
   const tools = new Tools(documents, (id) => sessions.folderOf(id), (id, asked, token) => panels.ask(id, asked, token));
   daemon.runTools((call, token) => tools.execute(call, token));
   const item = new GaugeItem(daemon, sessions);

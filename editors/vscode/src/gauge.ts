@@ -1,7 +1,7 @@
 /** The gauge: a number and a colour, and in words where the number comes from. */
 
 import { brief, count, oneLine } from "./plain.ts";
-import type { Term } from "./protocol.ts";
+import type { Term, TokenUsage } from "./protocol.ts";
 import type { Status } from "./status.ts";
 
 /** What the daemon's process is doing. */
@@ -52,7 +52,7 @@ function full(status: Status): Gauge {
   const number =
     percent === null ? (used === null ? "–" : brief(used)) : `${isGuess ? "~" : ""}${percent} %`;
   const circle = percent === null ? CIRCLES[0] : (CIRCLES[Math.min(4, Math.max(percent > 0 ? 1 : 0, Math.round(percent / 25)))] ?? "●");
-  const decision = decided(status);
+  const { decision } = usage;
   const lock = status.readOnly ? "$(lock) " : "";
   const text = status.compacting
     ? `$(loading~spin) compacting ${Math.round(100 * status.compacting.fraction)} %`
@@ -65,14 +65,6 @@ function full(status: Status): Gauge {
   };
 }
 
-/** `over` is the daemon's own word; due is used against its threshold. */
-function decided(status: Status): "fits" | "due" | "over" {
-  const { budget } = status.state ?? {};
-  if (budget?.["over"]?.value === true) return "over";
-  const { current_context_tokens: used, threshold_tokens: threshold } = status.usage;
-  return used !== null && threshold !== null && used >= threshold ? "due" : "fits";
-}
-
 /** The lines of the hover: used, window, when it compacts, each with its source. */
 export function hover(status: Status): string[] {
   const { usage } = status;
@@ -82,7 +74,7 @@ export function hover(status: Status): string[] {
     `window ${usage.context_window === null ? "unknown" : count(usage.context_window)}: ${usage.context_window_confidence}${from(budget["window"])}`,
     `compacts at ${usage.threshold_tokens === null ? "no size" : count(usage.threshold_tokens)}${from(budget["threshold"])}`,
   ];
-  const decision = decided(status);
+  const { decision } = usage;
   if (decision === "due") lines.push("compacts before the next request");
   if (decision === "over") lines.push("over: the next request would not fit");
   if (status.compacting) lines.push("compacting now; click to cancel");
@@ -113,7 +105,7 @@ function from(term: Term | undefined): string {
   return term ? ` (${oneLine(term.source, 120)})` : "";
 }
 
-function spoken(status: Status, percent: number | null, decision: "fits" | "due" | "over"): string {
+function spoken(status: Status, percent: number | null, decision: TokenUsage["decision"]): string {
   const { usage } = status;
   const sentences: string[] = [];
   if (status.compacting) sentences.push(`Compacting, ${Math.round(100 * status.compacting.fraction)} percent done.`);

@@ -1,35 +1,56 @@
-/** The frame of a page: theme variables, a nonce for its one script, and no other source of anything. */
+/** The frame of a page: theme variables, a nonce for its one script and style, and no other source of anything. */
 
 import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import * as vscode from "vscode";
 
-/** Puts a page of ours into a webview. `kind` names its script and style sheet. */
-export function fill(webview: vscode.Webview, extension: vscode.Uri, kind: "context" | "chat", title: string): void {
+export type PageKind = "context" | "chat";
+
+const TITLES: { readonly [kind in PageKind]: string } = { context: "Context", chat: "Chat" };
+
+/** Puts a page of ours into a webview. All of it is in its text: nothing is left for it to fetch, which takes an
+ * editor that runs elsewhere longer than anything else. */
+export function fill(webview: vscode.Webview, extension: vscode.Uri, kind: PageKind): void {
   const nonce = randomBytes(18).toString("base64url");
-  const at = (...parts: string[]) => webview.asWebviewUri(vscode.Uri.joinPath(extension, ...parts)).toString();
+  const { style, script } = partsOf(extension, kind);
   webview.html = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src ${webview.cspSource}; script-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'nonce-${nonce}'; script-src 'nonce-${nonce}'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<link rel="stylesheet" href="${at("media", "page.css")}">
-<link rel="stylesheet" href="${at("media", `${kind}.css`)}">
-<title>${title}</title>
+<style nonce="${nonce}">${style}</style>
+<title>${TITLES[kind]}</title>
 </head>
 <body class="${kind}">
 <main id="root"></main>
-<script nonce="${nonce}" src="${at("dist", "webview", `${kind}.js`)}"></script>
+<script nonce="${nonce}">${script}</script>
 </body>
 </html>`;
 }
 
 /** What a page may do and load. */
-export function pageOptions(extension: vscode.Uri): vscode.WebviewOptions {
-  return {
-    enableScripts: true,
-    enableCommandUris: false,
-    enableForms: false,
-    localResourceRoots: [vscode.Uri.joinPath(extension, "media"), vscode.Uri.joinPath(extension, "dist", "webview")],
+export function pageOptions(): vscode.WebviewOptions {
+  return { enableScripts: true, enableCommandUris: false, enableForms: false, localResourceRoots: [] };
+}
+
+interface Parts {
+  readonly style: string;
+  readonly script: string;
+}
+
+const known = new Map<PageKind, Parts>();
+
+/** Of the extension's own files, read once. */
+function partsOf(extension: vscode.Uri, kind: PageKind): Parts {
+  const before = known.get(kind);
+  if (before !== undefined) return before;
+  const text = (...parts: string[]) => readFileSync(vscode.Uri.joinPath(extension, ...parts).fsPath, "utf8");
+  const parts = {
+    style: text("media", "page.css") + text("media", `${kind}.css`),
+    // What would end the element early stands in texts alone, where this reads the same.
+    script: text("dist", "webview", `${kind}.js`).replaceAll("</script", "<\\/script"),
   };
+  known.set(kind, parts);
+  return parts;
 }

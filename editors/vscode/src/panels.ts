@@ -2,8 +2,9 @@
 
 import * as vscode from "vscode";
 import { ChatPanel } from "./chat_panel.ts";
-import { ContextPanel, type House } from "./context_panel.ts";
+import { ContextPanel } from "./context_panel.ts";
 import type { Answer, Asked } from "./messages.ts";
+import type { House } from "./page_panel.ts";
 
 export class Panels implements vscode.Disposable {
   private readonly contexts = new Map<string, ContextPanel>();
@@ -21,11 +22,11 @@ export class Panels implements vscode.Disposable {
   }
 
   context(id: string): ContextPanel {
-    return shown(this.contexts, id, (closed) => new ContextPanel(this.house, id, this.column(), closed));
+    return shown(this.contexts, id, (closed) => new ContextPanel({ house: this.house, id, column: this.column(), closed }));
   }
 
   chat(id: string): ChatPanel {
-    return shown(this.chats, id, (closed) => new ChatPanel(this.house, id, this.column(), closed));
+    return shown(this.chats, id, (closed) => new ChatPanel({ house: this.house, id, column: this.column(), closed }));
   }
 
   /** Asks in the session's chat, which is opened where it is not. */

@@ -148,6 +148,8 @@ export interface CompactParams {
   force?: boolean | null;
   /** Tell what would happen, change nothing. */
   dry_run?: boolean | null;
+  /** With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that. */
+  plan_only?: boolean | null;
 }
 
 /** Params of `session/history`. */
@@ -156,6 +158,8 @@ export interface HistoryParams {
   /** An entry id, inclusive. */
   from?: string | null;
   limit?: number | null;
+  /** True: only what is in the context now, in its order: a summary, what it kept, the newest messages. */
+  in_context?: boolean | null;
 }
 
 /** Params of `session/search`. */
@@ -463,6 +467,8 @@ export interface StartResult {
   /** Another process writes this session: you can read and follow it. */
   read_only: boolean;
   model: string | null;
+  /** The one it was given, else the first words of its first prompt; null before there are any. */
+  title: string | null;
   /** Tokens; the same as `token_usage.context_window`. */
   context_window: number | null;
   token_usage: TokenUsage;
@@ -494,6 +500,8 @@ export interface TokenUsage {
   threshold_tokens: number | null;
   /** 100 × `current_context_tokens` ÷ `context_window`. */
   percent: number | null;
+  /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
+  decision: "fits" | "due" | "over";
   epoch: number;
 }
 
@@ -613,11 +621,15 @@ export interface Floor {
   summary: number;
 }
 
-/** Result of `session/history`, oldest first. */
+/** Result of `session/history`, oldest first; with `in_context`, in the context's order. */
 export interface HistoryResult {
   entries: HistoryEntry[];
   /** The entry id to go on from, where `limit` cut the list. */
   next?: string | null;
+  /** With `in_context`: entries of the context, however many of them are in this page. */
+  total?: number | null;
+  /** With `in_context`: messages of the conversation that are not in it, for summaries stand for them. */
+  summarised?: number | null;
 }
 
 /** One entry of a session's history. */
@@ -635,6 +647,8 @@ export interface HistoryEntry {
   tokens?: number | null;
   /** `session/pin` or its own `meta` keeps it in every view. */
   pinned?: boolean;
+  /** A compaction in force took it over word for word, though it is older than the messages it kept. */
+  carried?: boolean;
 }
 
 /** Result of `session/search`: newest first in one session, else best first. */
@@ -665,6 +679,8 @@ export interface ExpandResult {
 export interface Original {
   entry_id: string;
   message: Json;
+  /** Estimate of what it would take in the context. */
+  tokens: number | null;
 }
 
 /** Result of `session/prune`. */
@@ -781,6 +797,8 @@ export interface ExportResult {
 export interface StateResult {
   session_id: string;
   status: "idle" | "running" | "streaming" | "executing_tools" | "compacting";
+  /** As in `session/list`. */
+  title: string | null;
   model: string | null;
   message_count: number;
   /** Names. */

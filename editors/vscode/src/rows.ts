@@ -15,9 +15,9 @@ export interface Row {
   readonly line: string;
   /** Null where nothing was counted. */
   readonly tokens: number | null;
-  readonly isPinned: boolean;
+  /** Who keeps it in the context; null where nobody does. */
+  readonly pinnedBy: "person" | "compaction" | null;
   readonly isPruned: boolean;
-  readonly inContext: boolean;
   /** The compaction whose originals stand behind this row. */
   readonly opens: string | null;
   readonly fate: Fate;
@@ -25,29 +25,21 @@ export interface Row {
   readonly level: number;
 }
 
-/** The entries of the context in its order: the summary, what is pinned and kept. */
-export function inContext(entries: readonly HistoryEntry[]): HistoryEntry[] {
-  const here = entries.filter((entry) => entry.in_context);
-  return [...here.filter(isSummary), ...here.filter((entry) => !isSummary(entry))];
-}
-
-/** The entries' rows. With `plan`, each says what that compaction would do with it. */
-export function rowsOf(entries: readonly HistoryEntry[], plan: CompactionResult | null = null): Row[] {
-  const context = inContext(entries);
+/** The rows of a context's entries. With `plan`, each says what that compaction would do with it. */
+export function rowsOf(context: readonly HistoryEntry[], plan: CompactionResult | null = null): Row[] {
   const fates = plan === null ? null : fatesOf(context, plan);
   return context.map((entry, at) => rowOf(entry, fates?.[at] ?? null));
 }
 
 /** The originals behind a summary, as rows below it. */
 export function originalRows(originals: readonly Original[]): Row[] {
-  return originals.map(({ entry_id: id, message }) => ({
+  return originals.map(({ entry_id: id, message, tokens }) => ({
     id,
     role: roleOf(message),
     line: lineOf(message),
-    tokens: null,
-    isPinned: false,
+    tokens,
+    pinnedBy: null,
     isPruned: false,
-    inContext: false,
     opens: null,
     fate: null,
     level: 2,
@@ -92,14 +84,9 @@ export function contextText(entries: readonly HistoryEntry[]): string {
   return entries.map((entry) => `${heading(entry)}\n\n${entryText(entry)}\n`).join("\n");
 }
 
-/** Originals in the same shape, so that a diff lines up. `known` gives their sizes. */
-export function originalsText(originals: readonly Original[], known: ReadonlyMap<string, HistoryEntry>): string {
-  return originals
-    .map(({ entry_id: id, message }) => {
-      const entry = known.get(id);
-      return entry ? `${heading(entry)}\n\n${entryText(entry)}\n` : `## ${id} · ${roleOf(message)}\n\n${wholeText(message)}\n`;
-    })
-    .join("\n");
+/** Originals in the same shape, so that a diff lines up. */
+export function originalsText(originals: readonly Original[]): string {
+  return originals.map(({ entry_id: id, message }) => `## ${id} · ${roleOf(message)}\n\n${wholeText(message)}\n`).join("\n");
 }
 
 /** What the context would be, as far as the preview tells. */
@@ -134,9 +121,8 @@ function rowOf(entry: HistoryEntry, fate: Fate): Row {
       ? `${plural(done.messages_removed, "message")} summarised · ${count(done.tokens_before)} → ${count(done.tokens_after)} tokens`
       : lineOf(entry.message),
     tokens: entry.tokens ?? null,
-    isPinned: entry.pinned ?? false,
+    pinnedBy: entry.pinned ? "person" : entry.carried ? "compaction" : null,
     isPruned: entry.pruned_at !== undefined && entry.pruned_at !== null,
-    inContext: entry.in_context,
     opens: done?.compaction_id ?? null,
     fate,
     level: 1,

@@ -13,6 +13,8 @@ export interface Compacting {
 /** One open session. */
 export interface Status {
   readonly id: string;
+  /** Null before anything was said. */
+  readonly title: string | null;
   readonly model: string | null;
   readonly readOnly: boolean;
   readonly usage: TokenUsage;
@@ -34,6 +36,7 @@ export interface Status {
 export function started(result: StartResult): Status {
   return {
     id: result.session_id,
+    title: result.title,
     model: result.model,
     readOnly: result.read_only,
     usage: result.token_usage,
@@ -52,6 +55,7 @@ export function withState(status: Status, state: StateResult): Status {
   return {
     ...status,
     state,
+    title: state.title,
     model: state.model,
     usage: state.token_usage,
     messageCount: state.message_count,

@@ -164,6 +164,7 @@ class Calls(ABC):
         model: str | UnsetType | None = UNSET,
         force: bool | UnsetType | None = UNSET,
         dry_run: bool | UnsetType | None = UNSET,
+        plan_only: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> CompactionResult:
         """`session/compact`: Replaces older messages of the context by a summary. Nothing is deleted:
@@ -180,6 +181,7 @@ class Calls(ABC):
             model=model,
             force=force,
             dry_run=dry_run,
+            plan_only=plan_only,
         )
         return self.ask("session/compact", params, CompactionResult, timeout_s=timeout_s)
 
@@ -189,6 +191,7 @@ class Calls(ABC):
         session_id: str,
         from_: str | UnsetType | None = UNSET,
         limit: int | UnsetType | None = UNSET,
+        in_context: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> HistoryResult:
         """`session/history`: Every message ever appended, compacted or not, with the compactions between."""
@@ -196,6 +199,7 @@ class Calls(ABC):
             session_id=session_id,
             from_=from_,
             limit=limit,
+            in_context=in_context,
         )
         return self.ask("session/history", params, HistoryResult, timeout_s=timeout_s)
 
@@ -768,6 +772,7 @@ class AsyncCalls(ABC):
         model: str | UnsetType | None = UNSET,
         force: bool | UnsetType | None = UNSET,
         dry_run: bool | UnsetType | None = UNSET,
+        plan_only: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> CompactionResult:
         """`session/compact`: Replaces older messages of the context by a summary. Nothing is deleted:
@@ -784,6 +789,7 @@ class AsyncCalls(ABC):
             model=model,
             force=force,
             dry_run=dry_run,
+            plan_only=plan_only,
         )
         return await self.ask("session/compact", params, CompactionResult, timeout_s=timeout_s)
 
@@ -793,6 +799,7 @@ class AsyncCalls(ABC):
         session_id: str,
         from_: str | UnsetType | None = UNSET,
         limit: int | UnsetType | None = UNSET,
+        in_context: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> HistoryResult:
         """`session/history`: Every message ever appended, compacted or not, with the compactions between."""
@@ -800,6 +807,7 @@ class AsyncCalls(ABC):
             session_id=session_id,
             from_=from_,
             limit=limit,
+            in_context=in_context,
         )
         return await self.ask("session/history", params, HistoryResult, timeout_s=timeout_s)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from compactd.core.atoms import Atom
 from compactd.core.units import Facts
@@ -11,7 +11,7 @@ MIN_WITNESSES = 2
 MAX_PATHS = 400
 
 
-def working_directory(facts: Sequence[Facts], numbers: dict[Atom, int]) -> str:
+def working_directory(facts: Iterable[Facts], numbers: dict[Atom, int]) -> str:
     """The folder below which the conversation itself names files by relative paths, or none (empty).
 
     A folder that merely holds most files may be a part of the session's: paths cut there would be names that
@@ -20,15 +20,12 @@ def working_directory(facts: Sequence[Facts], numbers: dict[Atom, int]) -> str:
     longer folder among equals. O(atoms + files).
     """
     files: dict[str, None] = {}
+    written: set[int] = set()
     for known in facts:
         for call in known.calls:
             for path in call.files:
                 if path.startswith("/"):
                     files[path] = None
-    if not files:
-        return ""
-    written: set[int] = set()
-    for known in facts:
         written.update(known.atoms)
     votes: dict[str, int] = {}
     for path in list(files)[-MAX_PATHS:]:

@@ -189,10 +189,10 @@ class Fold:
         return tuple(i for i in line[:end] if i in self.originals and i not in step.pinned)
 
     def _line_to(self, entry_id: EntryId) -> list[EntryId]:
-        """The entries from the root to this one."""
+        """The entries from the root to this one; where a stranger made them a circle, once round."""
         path: list[EntryId] = []
         at: EntryId | None = entry_id
-        while at is not None:
+        while at is not None and len(path) <= len(self._parents):
             path.append(at)
             at = self._parents[at]
         return path[::-1]

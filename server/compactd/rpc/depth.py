@@ -12,19 +12,38 @@ from itertools import accumulate
 DEPTH_LIMIT = 512
 """Levels of one message, inclusive. A syntax tree as JSON has 200; walkers here recurse once a level."""
 
+SLICE_BYTES = 1 << 20
+"""Looked at at once: what is cut out of it takes up to fifty times as much, for a moment."""
+
 _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEPS = [{0x5B: 1, 0x7B: 1, 0x5D: -1, 0x7D: -1}.get(byte, 0) for byte in range(256)]
+_BACKSLASH = ord("\\")
+_REST_OF_ESCAPE = re.compile(rb"\\*[^\\]?", re.DOTALL)
 
 
-def is_too_deep(body: bytes | bytearray) -> bool:
-    """Whether valid JSON is nested above `DEPTH_LIMIT`. Two scans; 50 ns a bracket where there are many."""
-    if len(body) <= 2 * DEPTH_LIMIT or body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
+def is_too_deep(body: bytes | bytearray, slice_bytes: int = SLICE_BYTES) -> bool:
+    """Whether valid JSON is nested above `DEPTH_LIMIT`. About 1 ns a byte, and 50 ns a bracket.
+
+    Strings are cut out first: the brackets of code in them need not close.
+    """
+    if len(body) <= 2 * DEPTH_LIMIT:
         return False
-    # Brackets in strings count too, at first: for most bodies that is enough, and spares a copy.
-    return (
-        _depth(body) > DEPTH_LIMIT and _depth(re.sub(rb'"[^"\\]*(?:\\.[^"\\]*)*"', b"", body)) > DEPTH_LIMIT
-    )
-
-
-def _depth(body: bytes | bytearray) -> int:
-    return max(accumulate(map(_STEPS.__getitem__, body.translate(None, _NO_BRACKETS))), default=0)
+    if len(body) <= slice_bytes and body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
+        return False
+    depth, is_inside, start = 0, False, 0
+    while start < len(body):
+        end = min(start + slice_bytes, len(body))
+        if body[end - 1] == _BACKSLASH and (rest := _REST_OF_ESCAPE.match(body, end)):
+            end = rest.end()
+        part = body[start:end]
+        start = end
+        if _BACKSLASH in part:
+            part = part.replace(rb"\\", b"").replace(rb"\"", b"")
+        pieces = part.split(b'"')
+        brackets = b"".join(pieces[is_inside::2]).translate(None, _NO_BRACKETS)
+        is_inside ^= len(pieces) % 2 == 0
+        steps = list(accumulate(map(_STEPS.__getitem__, brackets), initial=depth))
+        if max(steps) > DEPTH_LIMIT:
+            return True
+        depth = steps[-1]
+    return False

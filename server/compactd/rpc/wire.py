@@ -100,6 +100,8 @@ class StartResult(Wire, frozen=True, kw_only=True):
     read_only: bool
     """Another process writes this session: you can read and follow it."""
     model: str | None
+    title: str | None = None
+    """The one it was given, else the first words of its first prompt; null before there are any."""
     context_window: int | None
     """Tokens; the same as `token_usage.context_window`."""
     token_usage: TokenUsage
@@ -197,6 +199,9 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     """Where no valid cut exists, compact all but the last two messages."""
     dry_run: bool | None = None
     """Tell what would happen, change nothing."""
+    plan_only: bool | None = None
+    """With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may
+    take; what is saved is at least that."""
 
 
 class HistoryParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -206,6 +211,8 @@ class HistoryParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
     from_: str | None = None
     """An entry id, inclusive."""
     limit: Positive | None = None
+    in_context: bool | None = None
+    """True: only what is in the context now, in its order: a summary, what it kept, the newest messages."""
 
 
 class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
@@ -225,14 +232,20 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     summary's. Left out where nothing is counted."""
     pinned: bool = False
     """`session/pin` or its own `meta` keeps it in every view."""
+    carried: bool = False
+    """A compaction in force took it over word for word, though it is older than the messages it kept."""
 
 
 class HistoryResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """Result of `session/history`, oldest first."""
+    """Result of `session/history`, oldest first; with `in_context`, in the context's order."""
 
     entries: tuple[HistoryEntry, ...]
     next: str | None = None
     """The entry id to go on from, where `limit` cut the list."""
+    total: int | None = None
+    """With `in_context`: entries of the context, however many of them are in this page."""
+    summarised: int | None = None
+    """With `in_context`: messages of the conversation that are not in it, for summaries stand for them."""
 
 
 class SearchParams(Wire, frozen=True, kw_only=True):
@@ -280,6 +293,8 @@ class Original(Wire, frozen=True, kw_only=True):
 
     entry_id: str
     message: Raw
+    tokens: int | None = None
+    """Estimate of what it would take in the context."""
 
 
 class ExpandResult(Wire, frozen=True, kw_only=True):
@@ -484,6 +499,8 @@ class StateResult(Wire, frozen=True, kw_only=True):
 
     session_id: str
     status: Status
+    title: str | None = None
+    """As in `session/list`."""
     model: str | None
     message_count: int
     tools: tuple[str, ...]

@@ -227,6 +227,7 @@ class FolderStore:
                     self.index.forget(session_id)
                 self._disk.remove(path)
                 self._disk.remove(path.with_suffix(".info"))
+                self._disk.remove(path.with_suffix(".info.new"))
                 self._disk.remove(path.with_name(path.name + ".new"))
             except BaseException:
                 lock.release()

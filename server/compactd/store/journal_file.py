@@ -90,7 +90,8 @@ class JournalFile:
             if old is None:
                 return Failure(errno=errno.EIO, is_broken=True)
             # Both may tell of what is to go.
-            self._disk.remove(self._path.with_suffix(".info"))
+            for name in (".info", ".info.new"):  # the other one: of a process that was killed in between
+                self._disk.remove(self._path.with_suffix(name))
             if drop_index(self._path.parent, self._disk):
                 self._disk.sync_folder(self._path.parent.parent)
             self._rewrite(records.line(seq, changes.get(seq, record)) for seq, record in enumerate(old))

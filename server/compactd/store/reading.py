@@ -34,7 +34,7 @@ def id_of(first: bytes | memoryview) -> str | None:
     """The session's id, out of its first record; None where it names none."""
     try:
         return _head_of(first).id
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -68,7 +68,7 @@ def content_of(data: bytes, session_id: str, format_: Format) -> Content:
 def _version(found: Scan) -> int:
     try:
         return version_of(found.records[0]).v
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise corrupt(1, 0, len(found.records)) from None
 
 

@@ -75,11 +75,22 @@ class Codex:
         return done.stdout
 
     def install(self, options: str = "") -> None:
-        """Our hooks; `options` stand behind the command, as a person would add them."""
+        """Our hooks; `options` stand behind the command, as a person would add them. A busy machine must not
+        decide: they have time."""
         self.run("compactd", "install", "codex")
-        if options:
-            hooks = self.folder / "hooks.json"
-            hooks.write_text(hooks.read_text().replace("hook codex", f"hook codex {options}"))
+        hooks = self.folder / "hooks.json"
+        options = f"hook codex --deadline 30 {options}".rstrip()
+        hooks.write_text(hooks.read_text().replace("hook codex", options))
+
+    def add_recall(self) -> None:
+        """Our MCP server, as a person adds it. `required`: otherwise Codex does not wait for it, and where
+        much runs its first request has no tools of ours. It hands our variables on only where told."""
+        server = ("compactd", "--env", f"COMPACTD_HOME={self.env['COMPACTD_HOME']}")
+        self.run(self._program, "mcp", "add", *server, "--", "compactd", "mcp", "--agent", "codex")
+        config = self.folder / "config.toml"
+        table = "[mcp_servers.compactd]\n"
+        more = "required = true\nstartup_timeout_sec = 60\n"
+        config.write_text(config.read_text().replace(table, table + more))
 
     def trust(self) -> None:
         """What a person does under `/hooks`: Codex's own list of them, with the hash of each, is trusted."""

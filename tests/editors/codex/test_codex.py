@@ -1,4 +1,5 @@
-"""Codex 0.169.0, with `compactd hook codex`: what its summary lost is in its very next request, once."""
+"""Codex 0.169.0, with `compactd hook codex`: what its summary lost is in its very next request, once; with
+`compactd mcp`, its model finds the rest."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from editors.codex.driven import SUMMARY, Codex, Model, said
-from providers.loopback import Answer
+from providers.loopback import Answer, Call
 
 pytestmark = pytest.mark.editor
 
@@ -40,6 +41,13 @@ def facts(model: Model) -> list[str]:
     return [text for text in texts if FACT in text]
 
 
+def given_back(model: Model, call_id: str) -> str:
+    """What a tool said, as the newest request holds it."""
+    items = model.turns[-1].body["input"]
+    (result,) = (item for item in items if item.get("call_id") == call_id and "output" in item)
+    return "".join(part["text"] for part in result["output"])
+
+
 def work(codex: Codex) -> None:
     """Two turns whose facts only the model said, beyond the limit."""
     long = f"{AGAIN} {words('beta', 1_600)}"
@@ -65,6 +73,8 @@ def test_what_the_summary_lost_is_in_the_very_next_request_once(tmp_path: Path, 
     (given,) = facts(model)
     for fact in ("ERR_HALF_EVEN", "ROUND_HALF_EVEN", "tests/ledger/test_rounding.py"):
         assert fact in given
+    assert "alpha0150" in request
+    assert "alpha0150" not in given, "Codex keeps what the user typed"
     codex.ask("And then?")
     assert model.compactions == 1
     assert facts(model) == [given]
@@ -97,3 +107,24 @@ def test_over_the_limit_the_facts_are_cut_by_what_they_are_worth(tmp_path: Path,
     (given,) = facts(model)
     assert len(given.encode()) <= 1_200
     assert "I decided to keep Decimal" in given
+
+
+def test_the_model_finds_a_line_over_mcp_that_the_compaction_lost(tmp_path: Path, model: Model) -> None:
+    codex = Codex(tmp_path, model)
+    codex.install("--limit 0")
+    codex.add_recall()
+    work(codex)
+    search = Call("search_history", '{"query": "ERR_HALF_EVEN line"}', "call_q", "mcp__compactd")
+    model.answers = [Answer(calls=(search,), count_input=True)]
+
+    codex.ask("In which line was it?")
+
+    assert model.compactions == 1
+    asked, answered = model.turns[-2:]
+    assert "search_history" in [
+        tool["name"] for group in asked.body["tools"] if group.get("name") == search.namespace
+        for tool in group["tools"]
+    ]  # fmt: skip
+    assert "line 212" not in said(asked)
+    assert FOUND in given_back(model, "call_q")
+    assert "line 212" in said(answered)

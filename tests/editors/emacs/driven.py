@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from editors.driven import DrivenEditor
 from editors.terminal import PATIENCE_S, Terminal, program, wait_for
 from editors.world import EDITORS, World
 
@@ -27,13 +28,13 @@ def package() -> Path:
     subprocess.run(
         [program("emacs", install=INSTALL), "-Q", "--batch", "-L", ".", "-f", "batch-byte-compile",
          *sorted(path.name for path in folder.glob("*.el"))],
-        cwd=folder, capture_output=True, check=True, timeout=120,
+        cwd=folder, capture_output=True, check=True, timeout=300,
     )  # fmt: skip
     return folder
 
 
 def batch(
-    world: World, lisp: str, *arguments: str, timeout_s: float = 90
+    world: World, lisp: str, *arguments: str, timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Emacs without a screen does `lisp`, with the package's folder on its load path."""
     script = world.home / "script.el"
@@ -45,13 +46,13 @@ def batch(
     )  # fmt: skip
 
 
-class Emacs:
+class Emacs(DrivenEditor):
     """One Emacs with its screen. Its end is the end of the `with`."""
 
     def __init__(self, world: World, setup: str, *, columns: int = 100, lines: int = 30) -> None:
         self._world = world
         number = len(list(world.home.glob("emacs-*.el")))
-        self._socket = world.home / f"e{number}.sock"
+        socket = world.home / f"e{number}.sock"
         init = world.home / f"emacs-{number}.el"
         init.write_text(
             ";; -*- lexical-binding: t -*-\n"
@@ -65,22 +66,12 @@ class Emacs:
             f'(setq server-name "e{number}.sock")\n'
             "(server-start)\n"
         )
-        self.terminal = Terminal(
-            [program("emacs", install=INSTALL), "-nw", "-Q", "-L", str(package()), "-l", str(init)],
-            cwd=world.workspace, env=world.env, columns=columns, lines=lines,
-        )  # fmt: skip
+        command = [program("emacs", install=INSTALL), "-nw", "-Q", "-L", str(package()), "-l", str(init)]
+        terminal = Terminal(command, cwd=world.workspace, env=world.env, columns=columns, lines=lines)
+        super().__init__(terminal, socket)
 
-    def __enter__(self) -> Emacs:
-        try:
-            wait_for(self._socket.exists, "Emacs's socket")
-        except AssertionError as error:
-            shown = self.terminal.screen()
-            self.terminal.__exit__()
-            raise AssertionError(f"{error}\n{shown}") from None
-        return self
-
-    def __exit__(self, *more: object) -> None:
-        self.terminal.__exit__(*more)
+    def ask(self, code: str) -> Any:
+        return self.lisp(code)
 
     def lisp(self, form: str) -> Any:
         """What `form` gives, as JSON has it."""
@@ -95,13 +86,6 @@ class Emacs:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr + done.stdout
         return json.loads(out.read_text())
-
-    def until(self, form: str, what: str) -> Any:
-        """What `form` gives, once that is something."""
-        try:
-            return wait_for(lambda: self.lisp(form), what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.terminal.screen()}\n{self.log()}") from None
 
     def command(self, name: str) -> None:
         """Types M-x and a command's name."""

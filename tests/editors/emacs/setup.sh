@@ -2,6 +2,7 @@
 # Emacs for the tests, from Debian: the editor, its package checker, texinfo, tmux; where they are missing and we
 # may install them.
 set -eu
+. "$(dirname "$0")/../fetching.sh"
 missing=""
 command -v emacs >/dev/null 2>&1 || missing="emacs-nox"
 command -v makeinfo >/dev/null 2>&1 || missing="$missing texinfo"
@@ -10,9 +11,7 @@ if command -v apt-get >/dev/null 2>&1; then
     [ -n "$(find /usr/share/emacs/site-lisp/elpa-src -maxdepth 1 -name 'package-lint-*' 2>/dev/null)" ] || missing="$missing elpa-package-lint"
     [ -n "$missing" ] || exit 0
     echo "installing $missing (Debian) ..."
-    if [ "$(id -u)" = 0 ]; then as_root=""; else as_root="sudo"; fi
-    $as_root apt-get -o DPkg::Lock::Timeout=300 update -qq
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends $missing >/dev/null
+    debian $missing
 elif [ -n "$missing" ]; then
     if command -v brew >/dev/null 2>&1; then
         brew install emacs texinfo tmux

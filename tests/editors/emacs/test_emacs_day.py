@@ -75,7 +75,7 @@ def test_a_day_in_emacs(tmp_path: Path) -> None:
         editor.command("compactd-context")
         screen.see("stands for 4 messages")
         screen.press("M-<")
-        for _ in range(7):
+        for _ in range(6):
             screen.press("n")
         screen.press("Tab")
         screen.see("## Goal")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -32,7 +33,7 @@ def emacs(folder: Path, *arguments: str, world: World) -> subprocess.CompletedPr
     """Emacs in batch, in `folder`."""
     return subprocess.run(
         [program("emacs", install=INSTALL), "-Q", "--batch", "-L", ".", *arguments],
-        cwd=folder, env=world.env, capture_output=True, text=True, timeout=120,
+        cwd=folder, env=world.env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
 
@@ -103,7 +104,7 @@ def test_the_built_package_installs_the_ordinary_way_with_its_manual(tmp_path: P
     install = subprocess.run(
         [program("emacs", install=INSTALL), "--batch", "--eval",
          f'(progn (require \'package) (package-initialize) (package-install-file "{built}"))'],
-        cwd=world.workspace, env=world.env, capture_output=True, text=True, timeout=120,
+        cwd=world.workspace, env=world.env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
     assert install.returncode == 0, install.stderr
     used = subprocess.run(
@@ -111,7 +112,7 @@ def test_the_built_package_installs_the_ordinary_way_with_its_manual(tmp_path: P
          "(progn (require 'package) (package-initialize)"
          " (princ (list (autoloadp (symbol-function 'compactd-chat)) (featurep 'compactd)))"
          " (require 'info) (info \"(compactd)Commands\") (princ (buffer-string)) (compactd-health))"],
-        cwd=world.workspace, env=world.env, capture_output=True, text=True, timeout=60,
+        cwd=world.workspace, env=world.env, capture_output=True, text=True, timeout=300,
     )  # fmt: skip
 
     assert used.stdout.startswith("(t nil)"), used.stdout + used.stderr
@@ -142,3 +143,27 @@ def test_loading_does_no_work(tmp_path: Path) -> None:
 
     print(done.stdout)
     assert "0 processes, nil" in done.stdout
+
+
+def test_registration_takes_no_time_and_the_first_gauge_comes_soon(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+
+    done = batch(
+        world,
+        f"""(defvar at (float-time))
+        (defun took () (prog1 (* 1e3 (- (float-time) at)) (setq at (float-time))))
+        (require 'compactd) (compactd-mode 1)
+        (princ (format "registered %.1f " (took)))
+        (require 'compactd-commands)
+        (princ (format "loaded %.1f " (took)))
+        (setq compactd-command '({json.dumps(daemon_command())} "serve"))
+        (compactd-start "")
+        (let ((end (+ (float-time) 100)))
+          (while (and (null (compactd-mode-line)) (< (float-time) end)) (accept-process-output nil 0.001)))
+        (princ (format "gauge %.0f" (took)))""",
+    )
+
+    times = dict(re.findall(r"(registered|loaded|gauge) ([\d.]+)", done.stdout))
+    print(f"milliseconds, the daemon's start in the gauge's: {times}")
+    assert float(times["registered"]) < 250
+    assert float(times["gauge"]) < 60_000

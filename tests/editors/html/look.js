@@ -31,6 +31,7 @@ async function hover(tab, selector, x = 0.5, y = 0.5) {
 async function looked(browser, colorScheme) {
   const context = await browser.newContext({ colorScheme, viewport: { width: 1180, height: 900 } });
   const tab = await context.newPage();
+  tab.setDefaultTimeout(120_000);
   const seen = { console: [], violations: [], requests: [] };
   tab.on("console", (message) => seen.console.push(message.text()));
   tab.on("pageerror", (error) => seen.console.push(String(error)));

@@ -6,16 +6,5 @@
 #   BIN=.venv/bin sh tests/editors/html/setup.sh
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
-cache=${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}
-hash=$(node -e 'process.stdout.write(require("crypto").createHash("sha256").update(require("fs").readFileSync(process.argv[1])).digest("hex").slice(0, 12))' "$here/package-lock.json")
-place="$cache/html-$hash"
-if [ ! -e "$place/.installed" ]; then
-    echo "installing playwright-core and axe-core in $place (once) ..."
-    rm -rf "$place"
-    mkdir -p "$place"
-    cp "$here/package.json" "$here/package-lock.json" "$place/"
-    (cd "$place" && npm ci --prefer-offline --no-audit --no-fund --no-update-notifier --loglevel=error)
-    touch "$place/.installed"
-fi
+sh "$here/../npm-packages.sh" html "$here" "playwright-core and axe-core (13 MB)"
 sh "$here/../chromium-setup.sh"

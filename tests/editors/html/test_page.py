@@ -102,10 +102,10 @@ def seen(tmp_path_factory):
         "--html",
         str(page),
     ]
-    subprocess.run(command, env=env, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, env=env, check=True, capture_output=True, timeout=300)
     SHOTS.mkdir(parents=True, exist_ok=True)
     look = [node(), str(HERE / "look.js"), str(packages()), chromium(), str(page), str(SHOTS)]
-    done = subprocess.run(look, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(look, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

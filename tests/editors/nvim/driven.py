@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from editors.terminal import PATIENCE_S, Terminal, wait_for
+from editors.driven import DrivenEditor
+from editors.terminal import PATIENCE_S, Terminal
 from editors.world import EDITORS, World
 
 OLD = Path("/usr/bin/nvim")
@@ -34,7 +35,7 @@ def install(world: World) -> Path:
 
 
 def headless(
-    world: World, lua: str, *arguments: str, program: str | None = None, timeout_s: float = 60
+    world: World, lua: str, *arguments: str, program: str | None = None, timeout_s: float = 300
 ) -> subprocess.CompletedProcess[str]:
     """Neovim without a screen does `lua`, with the plugin installed; `print` goes to stderr."""
     script = world.home / "script.lua"
@@ -45,7 +46,7 @@ def headless(
     )  # fmt: skip
 
 
-class Neovim:
+class Neovim(DrivenEditor):
     """One Neovim with its screen. Its end is the end of the `with`."""
 
     def __init__(
@@ -53,9 +54,8 @@ class Neovim:
     ) -> None:
         install(world)
         self._world = world
-        self._count = 0
         number = len(list(world.home.glob("nvim-*.lua")))
-        self._socket = world.home / f"n{number}.sock"
+        socket = world.home / f"n{number}.sock"
         init = world.home / f"nvim-{number}.lua"
         init.write_text(
             "vim.o.termguicolors = true\nvim.o.swapfile = false\nvim.o.laststatus = 2\nvim.o.ruler = false\n"
@@ -73,22 +73,12 @@ class Neovim:
             "end\n"
             f"require('compactd').setup(vim.json.decode([==[{json.dumps(setup)}]==]))\n"
         )
-        self.terminal = Terminal(
-            [binary(), "-i", "NONE", "-u", str(init), "--listen", str(self._socket)],
-            cwd=world.workspace, env=world.env, columns=columns, lines=lines,
-        )  # fmt: skip
+        command = [binary(), "-i", "NONE", "-u", str(init), "--listen", str(socket)]
+        terminal = Terminal(command, cwd=world.workspace, env=world.env, columns=columns, lines=lines)
+        super().__init__(terminal, socket)
 
-    def __enter__(self) -> Neovim:
-        try:
-            wait_for(self._socket.exists, "Neovim's socket")
-        except AssertionError as error:
-            shown = self.terminal.screen()
-            self.terminal.__exit__()
-            raise AssertionError(f"{error}\n{shown}") from None
-        return self
-
-    def __exit__(self, *more: object) -> None:
-        self.terminal.__exit__(*more)
+    def ask(self, code: str) -> Any:
+        return self.lua(code)
 
     def lua(self, body: str) -> Any:
         """What `body` returns, as JSON has it."""
@@ -101,13 +91,6 @@ class Neovim:
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout or done.stderr)
-
-    def until(self, body: str, what: str) -> Any:
-        """What `body` returns, once that is something."""
-        try:
-            return wait_for(lambda: self.lua(body), what)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.terminal.screen()}\n{self.log()}") from None
 
     def command(self, text: str) -> None:
         """Types an Ex command."""

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.editor
 
 TALK = """
 local id = vim.lsp.start_client({ name = "compactd", cmd = { "DAEMON", "serve" }, root_dir = "." })
-vim.wait(20000, function()
+vim.wait(100000, function()
   local client = vim.lsp.get_client_by_id(id)
   return client ~= nil and client.initialized == true or (client ~= nil and client.server_capabilities ~= nil
     and client.server_capabilities.executeCommandProvider ~= nil)
@@ -26,7 +26,7 @@ local function ask(method, params)
     done = true
     seen[#seen + 1] = problem and ("error " .. problem.code) or result
   end)
-  vim.wait(20000, function() return done end, 5)
+  vim.wait(100000, function() return done end, 5)
   return seen[#seen]
 end
 local function execute(command, ...)

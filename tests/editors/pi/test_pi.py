@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from compactd.core.unseen import CODES
 from editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
 from editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
 from providers.loopback import Answer, Call, Loopback, Overflow, Seen
@@ -205,12 +206,12 @@ def test_the_command_tells_state_preview_and_what_was_said(pi: Pi) -> None:
 
 
 def test_what_a_conversation_holds_is_no_command_to_the_terminal(pi: Pi) -> None:
-    pi.ask("The port is 98765.\x1b]0;owned\x07 \u202etxt.exe")
+    pi.ask("The port is 98765.\x1b]0;owned\x07 \u202etxt.exe \u061c\u200f\ufeff\U000e0041")
 
     told = pi.slash("search 98765")
 
     assert "98765" in told
-    assert not {"\x1b", "\x07", "\u202e"} & set(told)
+    assert not set(CODES) & set(map(ord, told))
 
 
 GOTO = """\
@@ -311,7 +312,7 @@ def test_with_no_daemon_to_speak_to_pi_compacts_by_itself_and_says_why(
 ) -> None:
     server.forget()
     command = daemon(tmp_path, text) if text else tmp_path / "nowhere"
-    env = {"COMPACTD_COMMAND": str(command), "COMPACTD_PI_DEADLINE_S": "1"}
+    env = {"COMPACTD_COMMAND": str(command), **({"COMPACTD_PI_DEADLINE_S": "1"} if text == DEAF else {})}
     with Pi(tmp_path, server, env=env) as pi:
         talk(pi)
 

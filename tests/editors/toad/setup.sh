@@ -22,7 +22,8 @@ echo "installing toad $version (PyPI: batrachian-toad, 90 MB) in $place (once) .
 rm -rf "$place"
 "$python" -m venv "$place"
 # What pip compiled would be without what on_python_3_13.py changes.
-"$place/bin/pip" install --quiet --no-compile --ignore-requires-python "batrachian-toad==$version"
+. "$here/../fetching.sh"
+again "toad $version" "$place/bin/pip" install --quiet --no-compile --ignore-requires-python "batrachian-toad==$version"
 if "$place/bin/python" -c 'import sys; sys.exit(sys.version_info >= (3, 14))'; then
     cp "$here/on_python_3_13.py" "$place/lib/python3.13/site-packages/sitecustomize.py"
 fi

@@ -22,8 +22,8 @@ EXTENSION = ROOT / "editors/vscode"
 SHOTS = ROOT / "build/editors/vscode"
 CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE") or Path.home() / ".cache/compactd-tests")
 BIN = Path(sys.executable).parent
-START_S = 90.0
-PLAY_S = 170.0
+START_S = 300.0
+PLAY_S = 800.0
 
 
 def modules() -> Path:
@@ -103,14 +103,15 @@ class House:
     def __exit__(self, *failure: object) -> None:
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 
     def url(self, workspace: Path) -> str:
-        """Where a folder is open."""
-        return f"http://127.0.0.1:{self.port}/?folder={quote(str(workspace))}"
+        """Where a folder is open, or the folders that a `.code-workspace` file names."""
+        kind = "workspace" if workspace.suffix == ".code-workspace" else "folder"
+        return f"http://127.0.0.1:{self.port}/?{kind}={quote(str(workspace))}"
 
     def logs(self) -> list[Path]:
         """The extension's own logs, oldest first."""

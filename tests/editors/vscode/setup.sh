@@ -7,40 +7,28 @@
 #   BIN=.venv/bin sh tests/editors/vscode/setup.sh
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../fetching.sh"
 extension=$(cd "$here/../../../editors/vscode" && pwd)
 if [ -n "${BIN:-}" ]; then PATH="$(cd "$BIN" && pwd):$PATH"; fi
-cache=${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}
 
 # The headers of the node that runs, where node-gyp would take another one's.
 wheel=$(node -p 'require("path").dirname(require("path").dirname(process.execPath))')
 if [ -e "$wheel/include/node/node.h" ]; then npm_config_nodedir=$wheel; export npm_config_nodedir; fi
 
-fetch() { # name, folder of package.json and package-lock.json, what to say
-    hash=$(node -e 'process.stdout.write(require("crypto").createHash("sha256").update(require("fs").readFileSync(process.argv[1])).digest("hex").slice(0, 12))' "$2/package-lock.json")
-    place="$cache/$1-$hash"
-    if [ -e "$place/.installed" ]; then return 0; fi
-    echo "installing $3 in $place (once) ..."
-    rm -rf "$place"
-    mkdir -p "$place"
-    cp "$2/package.json" "$2/package-lock.json" "$place/"
-    (cd "$place" && npm ci --prefer-offline --no-audit --no-fund --no-update-notifier --loglevel=error)
-    touch "$place/.installed"
-}
-
 # One of code-server's modules (kerberos) is built against these headers.
 if [ "$(uname)" = Linux ] && [ ! -e /usr/include/gssapi/gssapi.h ] && command -v apt-get >/dev/null 2>&1; then
     echo "installing libkrb5-dev (Debian's package, 2 MB) ..."
-    if [ "$(id -u)" = 0 ]; then as_root=""; else as_root="sudo"; fi
-    $as_root apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive $as_root apt-get install -y -qq --no-install-recommends libkrb5-dev >/dev/null
+    debian libkrb5-dev
 fi
 
-fetch vscode "$here" "code-server, playwright-core and axe-core (600 MB, 3 minutes)"
-fetch vscode-build "$extension" "what builds the VS Code extension (150 MB)"
+sh "$here/../npm-packages.sh" vscode "$here" "code-server, playwright-core and axe-core (600 MB, 3 minutes)"
+sh "$here/../npm-packages.sh" vscode-build "$extension" "what builds the VS Code extension (150 MB)"
 sh "$here/../chromium-setup.sh"
 
 # The builder's packages stand where its tools look for them; links to the same files where that is possible.
 if ! cmp -s "$extension/package-lock.json" "$extension/node_modules/.installed"; then
+    hash=$(node -e 'process.stdout.write(require("crypto").createHash("sha256").update(require("fs").readFileSync(process.argv[1])).digest("hex").slice(0, 12))' "$extension/package-lock.json")
+    place="${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}/vscode-build-$hash"
     rm -rf "$extension/node_modules"
     cp -al "$place/node_modules" "$extension/node_modules" 2>/dev/null || cp -a "$place/node_modules" "$extension/node_modules"
     cp "$extension/package-lock.json" "$extension/node_modules/.installed"

@@ -18,7 +18,7 @@ def test_the_units_of_the_extension_hold() -> None:
         [node(), "--disable-warning=MODULE_TYPELESS_PACKAGE_JSON", "--test", *files],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
     )
 
     assert len(files) >= 5

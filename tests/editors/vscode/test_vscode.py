@@ -21,7 +21,7 @@ from editors.vscode.house import BIN, HERE, ROOT, SHOTS, House, fresh, modules, 
 from editors.vscode.playing import HOSTILE, LOADER, long_session, reply
 from providers.loopback import Loopback
 
-pytestmark = [pytest.mark.editor, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.editor, pytest.mark.timeout(900)]
 
 LARGEST_BYTES = 500 * 1024
 PICTURE = ROOT / "docs/vscode.png"
@@ -41,7 +41,7 @@ def house(vsix: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hous
     settings = {
         "compactd.model": "openai/gpt-4o",
         "compactd.compaction": {"context_window": 12000, "strategy": "extract"},
-        "compactd.startTimeout": 20,
+        "compactd.startTimeout": 60,
     }
     with (
         Loopback(reply=reply) as model,
@@ -69,7 +69,10 @@ def false(name: str) -> list[str]:
 
 
 def shown(saw: dict[str, Any]) -> None:
-    print(json.dumps(saw, indent=1, ensure_ascii=False))
+    for name, value in saw.items():
+        for each in value if isinstance(value, list) and value else [value]:
+            text = each if isinstance(each, str) else json.dumps(each, ensure_ascii=False)
+            print(f"{name}: {' ⏎ '.join(text.split(chr(10)))}")
 
 
 def test_the_package_is_small_and_installs_the_ordinary_way(house: House) -> None:
@@ -117,7 +120,8 @@ def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tm
     theme = {"workbench.colorTheme": "Default Light Modern"}
     (folder / ".vscode/settings.json").write_text(json.dumps(theme))
 
-    saw = house.play("hostile.mjs", {"url": house.url(folder), "file": "session.json"})
+    settings = str(folder / ".vscode/settings.json")
+    saw = house.play("hostile.mjs", {"url": house.url(folder), "file": "session.json", "settings": settings})
 
     shown(saw)
     assert '<img src=x onerror="window.ran=[1]"> ⟨202E⟩gnp.exe⟨202C⟩' in saw["lines"][0]
@@ -136,7 +140,8 @@ def test_words_of_others_are_text_and_both_pages_are_accessible(house: House, tm
     serious = [
         each
         for page in ("context", "chat")
-        for each in saw[f"axe in {page}"]
+        for theme in ("light", "dark")
+        for each in saw[f"axe in {page}, {theme}"]
         if each["impact"] in ("serious", "critical")
     ]
     assert serious == []
@@ -158,7 +163,10 @@ def test_a_daemon_that_is_of_no_use_is_told_in_words(house: House, tmp_path: Pat
         {
             "url": house.url(folder),
             "folder": str(folder),
-            "cases": [{"name": name, "command": command, "says": says} for name, command, says in cases],
+            "cases": [
+                {"name": name, "command": command, "says": says, "seconds": 2 if "2 s" in says else 60}
+                for name, command, says in cases
+            ],
             "good": [str(BIN / "compactd")],
         },
     )
@@ -184,6 +192,23 @@ def test_a_second_window_on_a_session_reads_and_says_so(house: House, tmp_path: 
     assert saw["can write"] is False
     assert "read-only" in saw["chat says"]
     assert "read-only" in saw["refused"]
+
+
+def test_in_a_workspace_of_two_folders_a_chat_works_in_the_chosen_one(house: House, tmp_path: Path) -> None:
+    first, second = project(tmp_path / "first"), project(tmp_path / "second", [str(BIN / "compactd")])
+    both = tmp_path / "both.code-workspace"
+    both.write_text(json.dumps({"folders": [{"path": "first"}, {"path": "second"}]}))
+
+    saw = house.play(
+        "roots.mjs",
+        {"url": house.url(both), "first": str(first / "loader.py"), "second": str(second / "loader.py")},
+    )
+
+    shown(saw)
+    assert len(saw["folders offered"]) == 2
+    assert saw["in the chosen folder"] == LOADER + "    CACHE.clear()\n"
+    assert saw["in the other"] == LOADER
+    assert saw["steps"] == ["The daemon", "A session", "Compact, and take it back"]
 
 
 def test_a_workspace_that_is_not_trusted_is_read_only_and_starts_nothing_of_its_own(

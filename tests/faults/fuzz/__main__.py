@@ -1,7 +1,8 @@
 """`python -m faults.fuzz --minutes 2`: each target in turn; an input that breaks one is kept in its corpus.
 
-With `--guided` the inputs are chosen by what they reach (pypi.org/project/atheris), for the one target of
-`--target`; it has to be installed: `pip install atheris`.
+With `--guided` the inputs are chosen by what they reach (pypi.org/project/atheris, which has to be installed:
+`pip install atheris`). What reaches something new is kept in build/fuzz, where the next run goes on from;
+`--keep` puts it into corpus/guided, one file a target.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ import argparse
 import hashlib
 import importlib
 import json
+import os
+import re
+import subprocess
 import sys
 import time
 import traceback
+import zipfile
 from pathlib import Path
 from random import Random
 
 CORPUS = Path(__file__).parent / "corpus"
+KEPT = CORPUS / "guided"
+REACHED = Path(__file__).parents[3] / "build" / "fuzz"
+MOST_BYTES = 20_000
 
 
 def main() -> int:
@@ -26,12 +34,19 @@ def main() -> int:
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--minutes", type=float, default=2.0, help="for all targets together")
     asked.add_argument("--guided", action="store_true")
+    asked.add_argument("--keep", action="store_true")
     told = asked.parse_args()
-    if told.guided:
-        return _guided(told.target or "journal", told.minutes)
+    if told.guided and told.target is not None:
+        return _guided(told.target, told.minutes)
     from faults.fuzz.targets import TARGETS
 
     names = [told.target] if told.target else list(TARGETS)
+    if told.keep:
+        for name in names:
+            _pack(name)
+        return 0
+    if told.guided:
+        return _all_guided(names, told.minutes / len(names))
     counts = {name: _fuzzed(name, told.seed, told.minutes * 60 / len(names)) for name in names}
     print(json.dumps({"seed": told.seed, "inputs": counts}))
     return 1 if None in counts.values() else 0
@@ -60,17 +75,54 @@ def _fuzzed(name: str, seed: int, for_s: float) -> int | None:
     return count
 
 
+def _all_guided(names: list[str], minutes: float) -> int:
+    """Each in a process of its own: the fuzzer ends its own process when it is done."""
+    inputs: dict[str, int] = {}
+    broken = []
+    for name in names:
+        wanted = ["--guided", "--target", name, "--minutes", str(minutes)]
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "faults.fuzz", *wanted],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        counted = re.search(r"stat::number_of_executed_units: +(\d+)", ran.stderr)
+        inputs[name] = int(counted[1]) if counted else 0
+        reached = re.findall(r"cov: (\d+) ft: (\d+)", ran.stderr)
+        print(f"{name}: {inputs[name]:,} inputs, reached (blocks, features) {reached[-1:]}", flush=True)
+        if ran.returncode:
+            broken.append(name)
+            print(ran.stdout[-2_000:], ran.stderr[-3_000:], flush=True)
+    print(json.dumps({"guided": True, "inputs": inputs, "broken": broken}))
+    return 1 if broken else 0
+
+
+def _pack(name: str) -> None:
+    """One file, the same for the same inputs."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(KEPT / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as packed:
+        for path in sorted((REACHED / name).iterdir()):
+            packed.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+
+
 def _guided(name: str, minutes: float) -> int:
     atheris = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["compactd"]):
         from faults.fuzz.targets import TARGETS, seeds
 
-    folder = CORPUS / "guided" / name
-    folder.mkdir(parents=True, exist_ok=True)
+    reached, found = REACHED / name, CORPUS / name
+    for folder in (reached, found):
+        folder.mkdir(parents=True, exist_ok=True)
+    if (KEPT / f"{name}.zip").exists():
+        with zipfile.ZipFile(KEPT / f"{name}.zip") as packed:
+            packed.extractall(reached)
     for one in seeds(name):
-        (folder / hashlib.blake2b(one, digest_size=8).hexdigest()).write_bytes(one)
-    wanted = [sys.argv[0], f"-max_total_time={round(60 * minutes)}", "-max_len=20000", str(folder)]
-    atheris.Setup(wanted, TARGETS[name])
+        (reached / hashlib.blake2b(one, digest_size=8).hexdigest()).write_bytes(one)
+    limits = [f"-max_total_time={round(60 * minutes)}", f"-max_len={MOST_BYTES}", "-timeout=20"]
+    told = ["-print_final_stats=1", f"-artifact_prefix={found}/"]
+    atheris.Setup([sys.argv[0], *limits, *told, str(reached)], TARGETS[name])
     atheris.Fuzz()
     return 0
 

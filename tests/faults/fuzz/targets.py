@@ -9,18 +9,19 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from compactd.core.fold import fold
+from compactd.core.overflow import Failure, classify
 from compactd.errors import CompactdError
-from compactd.following import decode_entries
+from compactd.following import decode_entries, fitting
 from compactd.formats.base import read_messages
 from compactd.formats.detect import read
-from compactd.formats.journalled import decoder_of
 from compactd.rpc.envelope import Envelope, Rejected, read_envelope
 from compactd.rpc.framing import Fault, Frame, Framer
+from compactd.session import Session
 from compactd.settings import from_client, from_file
 from compactd.store.migrate import FORMAT
 from compactd.store.reading import content_of, id_of
-from compactd.store.records import bare, scan
+from compactd.store.records import bare, line, scan
+from laws.quiet_world import Quiet
 
 TESTS = Path(__file__).parents[2]
 PIECES = (1, 7, 64)
@@ -72,10 +73,37 @@ def journal(data: bytes) -> None:
     assert [bare(record) for record in content.records] == records
     assert content.end <= len(data)
     try:
-        fold(entries, decoder_of(entries))
-    except (KeyError, IndexError, ValueError):
+        with fitting():
+            Session(Quiet(), session_id or "s1", None, entries)
+    except CompactdError:
         # Whole records with right checksums that no daemon wrote in this order: only a forger can.
         return
+
+
+def entries(data: bytes) -> None:
+    """Records that were changed and then sealed: the checksums are right, and what they say is anything."""
+    sealed, count = b"", 0
+    for record in data.split(b"\n"):
+        if record.startswith(b'{"type":"') and record.endswith(b"}"):
+            sealed += line(count, record)
+            count += 1
+    try:
+        session_id = id_of(sealed.partition(b"\n")[0]) or "s1"
+        found = decode_entries(content_of(sealed, session_id, FORMAT).records)
+        with fitting():
+            Session(Quiet(), session_id, None, found)
+    except CompactdError:
+        return
+
+
+def classified(data: bytes) -> None:
+    """An error's text, as a provider or a proxy might send it: a verdict that fits together."""
+    status = (None, 200, 400, 413, 429, 500, 529)[data[0] % 7] if data else None
+    code = (None, "context_length_exceeded", "invalid_request_error")[data[0] // 7 % 3] if data else None
+    text = data[1:].decode("utf-8", "replace")
+    verdict = classify(Failure(status=status, code=code, text=text))
+    assert verdict.limit is None or verdict.limit >= 64
+    assert not verdict.teaches or verdict.limit is not None
 
 
 def formats(data: bytes) -> None:
@@ -107,6 +135,8 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "wire": wire,
     "messages": messages,
     "journal": journal,
+    "entries": entries,
+    "classify": classified,
     "formats": formats,
     "settings": settings,
 }
@@ -129,6 +159,15 @@ _SETTINGS = (
     b'model = "openai/gpt-5"\n[compaction]\ncontext_window = 1_000\n[loop]\nmax_requests = 9\n',
     b'{"compaction":{"profile":"klaude","prune":true,"reserve":16384}}',
 )
+_ERRORS = (
+    b"prompt is too long: 213462 tokens > 200000 maximum",
+    b'{"error":{"message":"maximum context length is 8192 tokens","code":"context_length_exceeded"}}',
+    b'data: {"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}\n\n',
+    b"Error code: 400 - {'error': {'message': 'Input is too long for requested model.'}}",
+    b"<html><body>413 Request Entity Too Large</body></html>",
+    b"rate limit reached: 30000 tokens per minute, requested 31234",
+    b'{"error":{"code":400,"message":"input token count (1200000) exceeds the maximum (1048576)"}}',
+)
 
 
 def seeds(name: str) -> list[bytes]:
@@ -143,13 +182,22 @@ def seeds(name: str) -> list[bytes]:
             return [*kept, *_REQUESTS]
         case "messages":
             return [*kept, *_MESSAGES]
+        case "classify":
+            return [*kept, *(b"\x02" + one for one in _ERRORS)]
         case "journal":
-            return [
-                *kept,
-                *(path.read_bytes()[:20_000] for path in sorted(TESTS.glob("journals/v*/*.jsonl"))),
-            ]
+            return [*kept, *(data[:20_000] for data in _journals())]
+        case "entries":
+            return [*kept, *(_unsealed(data) for data in _journals())]
         case "formats":
             sessions = sorted((TESTS / "fixtures" / "sessions").glob("*.*"))
             return [*kept, *(path.read_bytes()[:8_000] for path in sessions)]
         case _:
             return [*kept, *_SETTINGS]
+
+
+def _journals() -> list[bytes]:
+    return [path.read_bytes() for path in sorted(TESTS.glob("journals/v*/*.jsonl"))]
+
+
+def _unsealed(journal: bytes) -> bytes:
+    return b"\n".join(bare(record).replace(b"\n", b" ") for record in scan(journal).records)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
+import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from compactd.errors import CompactdError, SessionCorrupt, SessionNotFound
 from compactd.store.migrate import FORMAT
 from compactd.store.reading import content_of, id_of
 from compactd.store.records import bare, scan
+from e2e.client import Daemon, Refused
 
 JOURNALS = Path(__file__).parents[2] / "journals"
 BLOCK = 4096
@@ -90,7 +94,20 @@ def _told_or_short(journal: Journal, data: bytes, least: int) -> None:
         assert len(found) >= least, "records in the middle are gone, and nothing was told"
 
 
-def journals(more: Path | None = None) -> list[Journal]:
-    """Those of every version that landed, and others."""
-    paths = sorted(JOURNALS.glob("v*/*.jsonl")) + (sorted(more.glob("*.jsonl")) if more else [])
-    return [Journal(path.read_bytes()) for path in paths]
+def journals() -> list[Journal]:
+    """Those of every version that landed."""
+    return [Journal(path.read_bytes()) for path in sorted(JOURNALS.glob("v*/*.jsonl"))]
+
+
+def imported(files: Sequence[Path]) -> list[Journal]:
+    """Recorded sessions of other agents as journals of ours, the shortest first; what is no session is left
+    out."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        with Daemon(home) as daemon:
+            for file in files:
+                with contextlib.suppress(Refused):
+                    daemon.call("session/import", path=str(file.resolve()))
+            daemon.stop()
+        found = [path.read_bytes() for path in (home / "sessions").glob("*.jsonl")]
+    return [Journal(data) for data in sorted(found, key=len)]

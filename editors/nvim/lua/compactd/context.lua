@@ -12,57 +12,67 @@ local M = {}
 ---@field id string
 ---@field buffer integer
 ---@field page compactd.Page
----@field history compactd.HistoryEntry[]
+---@field shown compactd.Shown
 ---@field originals table<string, compactd.Original[]> By compaction, those that are opened.
 ---@field listener function
 ---@field is_asking boolean
+---@field is_stale boolean Something changed while it was asked for.
+
+---@class compactd.Shown What the daemon said of the context.
+---@field entries compactd.HistoryEntry[] In the context's order, as far as they are here.
+---@field total integer
+---@field summarised integer Messages that summaries stand for.
 
 ---@type table<integer, compactd.View> By buffer.
 local views = {}
 
 local KEYS = "Enter open · Tab fold · p pin · c compact · u undo · r redo · / search · q close"
+local FIRST = 200 -- entries that fill any screen; the others come when these are shown
+local PAGE = 400 -- little enough that a key between two of them does not wait
+
+--- Adds an entry: its line, its text folded behind it, the originals of a summary that is open.
+---@param page compactd.Page
+---@param entry compactd.HistoryEntry
+---@param originals table<string, compactd.Original[]>
+---@param width integer
+local function add_entry(page, entry, originals, width)
+  local id = entry.compaction and entry.compaction.compaction_id
+  local target = { entry = entry, compaction_id = id }
+  entries.add(page, entries.head(entry, width), ">1", target, entries.group(entry))
+  if originals[id or ""] == nil then
+    entries.add_body(page, entries.said(entry), "       ", 1, target, entries.MOST_LINES)
+  end
+  for _, original in ipairs(originals[id or ""] or {}) do
+    local behind = { original = original }
+    local said = text.message(original.message)
+    local role = text.clean(tostring(original.message.role))
+    local head = ("    ┆ %-6s %-9s %s"):format(text.clean(original.entry_id), role, text.line(said, width - 24))
+    entries.add(page, head, ">2", behind, "CompactdFaint")
+    entries.add_body(page, said, "    ┆        ", 2, behind, 10)
+  end
+end
 
 --- What the buffer shows, from what the daemon said.
 ---@param session compactd.Open
----@param history compactd.HistoryEntry[]
+---@param shown compactd.Shown
 ---@param originals table<string, compactd.Original[]>
 ---@param width integer
 ---@return compactd.Page
-function M.render(session, history, originals, width)
+function M.render(session, shown, originals, width)
   local page = entries.page()
   for index, line in ipairs(gauge.long(session)) do
     entries.add(page, line, 0, nil, index == 1 and "CompactdHead" or nil)
   end
-  local view = entries.in_context(history)
-  local summarised = 0
-  for _, entry in ipairs(history) do
-    if entry.kind == "message" and not entry.in_context then
-      summarised = summarised + 1
-    end
-  end
   entries.add(page, "")
-  local title = ("In the context: %s"):format(text.count(#view, "entry"):gsub("entrys$", "entries"))
-  if summarised > 0 then
-    title = title .. (" · summarised: %s (Enter on a summary opens them)"):format(text.count(summarised, "message"))
+  local title = ("In the context: %s"):format(text.count(shown.total, "entry"):gsub("entrys$", "entries"))
+  if shown.summarised > 0 then
+    title = title .. (" · summarised: %s (Enter on a summary opens them)"):format(text.count(shown.summarised, "message"))
   end
   entries.add(page, title, 0, nil, "CompactdHead")
-  for _, entry in ipairs(view) do
-    local id = entry.compaction and entry.compaction.compaction_id
-    local target = { entry = entry, compaction_id = id }
-    entries.add(page, entries.head(entry, width), ">1", target, entries.group(entry))
-    if originals[id or ""] == nil then
-      entries.add_body(page, entries.said(entry), "       ", 1, target, entries.MOST_LINES)
-    end
-    for _, original in ipairs(originals[id or ""] or {}) do
-      local behind = { original = original }
-      local said = text.message(original.message)
-      local role = text.clean(tostring(original.message.role))
-      local head = ("    ┆ %-6s %-9s %s"):format(text.clean(original.entry_id), role, text.line(said, width - 24))
-      entries.add(page, head, ">2", behind, "CompactdFaint")
-      entries.add_body(page, said, "    ┆        ", 2, behind, 10)
-    end
+  for _, entry in ipairs(shown.entries) do
+    add_entry(page, entry, originals, width)
   end
-  if #view == 0 then
+  if shown.total == 0 then
     entries.add(page, "Nothing yet. :Compactd chat begins a conversation.", 0, nil, "CompactdFaint")
   end
   return page
@@ -82,16 +92,19 @@ function M.foldtext()
   return vim.fn.getline(vim.v.foldstart)
 end
 
+local function width_of(view)
+  local each = vim.fn.win_findbuf(view.buffer)[1]
+  return each and vim.api.nvim_win_get_width(each) or window.width()
+end
+
 local function draw(view)
   local session = sessions.open[view.id]
   if session == nil or not vim.api.nvim_buf_is_valid(view.buffer) then
     return
   end
-  local windows = vim.fn.win_findbuf(view.buffer)
-  local width = windows[1] and vim.api.nvim_win_get_width(windows[1]) or window.width()
-  view.page = M.render(session, view.history, view.originals, width)
+  view.page = M.render(session, view.shown, view.originals, width_of(view))
   local saved = {}
-  for _, each in ipairs(windows) do
+  for _, each in ipairs(vim.fn.win_findbuf(view.buffer)) do
     saved[each] = vim.api.nvim_win_get_cursor(each)
   end
   window.fill(view.buffer, view.page.lines)
@@ -101,22 +114,86 @@ local function draw(view)
   end
 end
 
-local function load(view, callback)
+--- Puts further entries below those that are shown.
+local function extend(view, more)
+  if not vim.api.nvim_buf_is_valid(view.buffer) then
+    return
+  end
+  local lines, marks, width = #view.page.lines, #view.page.marks, width_of(view)
+  for _, entry in ipairs(more) do
+    add_entry(view.page, entry, view.originals, width)
+  end
+  vim.list_extend(view.shown.entries, more)
+  window.append(view.buffer, vim.list_slice(view.page.lines, lines + 1))
+  entries.decorate(view.buffer, view.page, marks)
+end
+
+--- Asks for the context page by page; `got` is called with each page's entries, at last with nil.
+---@param view compactd.View
+---@param limit integer
+---@param from? string
+---@param got fun(result?: compactd.HistoryResult)
+local function ask(view, limit, from, got)
+  local asked = { session_id = view.id, in_context = true, limit = limit, from = from }
+  daemon.request("session/history", asked, function(failure, result)
+    if failure then
+      vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
+      return got(nil)
+    end
+    got(result)
+    if result.next then
+      ask(view, PAGE, result.next, got)
+    else
+      got(nil)
+    end
+  end)
+end
+
+local load
+
+local function loaded(view)
+  view.is_asking = false
+  if view.is_stale then
+    view.is_stale = false
+    load(view)
+  end
+end
+
+--- Shows what is there as soon as a screen of it came; `callback` is called then.
+local function open_first(view, callback)
+  view.is_asking = true
+  local is_first = true
+  ask(view, FIRST, nil, function(result)
+    if result == nil then
+      return loaded(view)
+    elseif not is_first then
+      return extend(view, result.entries)
+    end
+    is_first = false
+    view.shown = { entries = result.entries, total = result.total, summarised = result.summarised }
+    draw(view)
+    callback()
+  end)
+end
+
+--- Shows what is there now, all at once: nothing moves under the cursor.
+load = function(view)
   if view.is_asking then
+    view.is_stale = true
     return
   end
   view.is_asking = true
-  daemon.request("session/history", { session_id = view.id }, function(failure, result)
-    view.is_asking = false
-    if failure then
-      vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
+  local shown
+  ask(view, PAGE, nil, function(result)
+    if result then
+      shown = shown or { entries = {}, total = result.total, summarised = result.summarised }
+      vim.list_extend(shown.entries, result.entries)
       return
+    elseif shown then
+      view.shown = shown
+      draw(view)
     end
-    view.history = result.entries
-    draw(view)
-    if callback then
-      callback()
-    end
+    loaded(view)
   end)
 end
 
@@ -211,7 +288,8 @@ function M.open(session)
   local buffer = window.buffer(session.id .. "/context", "compactd-context")
   local view = views[buffer]
   if view == nil then
-    view = { id = session.id, buffer = buffer, page = entries.page(), history = {}, originals = {} }
+    view = { id = session.id, buffer = buffer, page = entries.page(), originals = {} }
+    view.shown = { entries = {}, total = 0, summarised = 0 }
     views[buffer] = view
     map(view)
     local last = nil
@@ -237,11 +315,17 @@ function M.open(session)
       end,
     })
   end
-  load(view, function()
+  local function float()
     local each = window.float(buffer, "context", KEYS)
     fold_in(each)
     vim.api.nvim_win_set_cursor(each, { math.min(7, #view.page.lines), 0 })
-  end)
+  end
+  if view.is_asking then
+    float()
+    view.is_stale = true
+  else
+    open_first(view, float)
+  end
 end
 
 return M

@@ -50,6 +50,8 @@ local function words_of(entry)
   local words = {}
   if entry.pinned then
     words[#words + 1] = "pinned"
+  elseif entry.carried then
+    words[#words + 1] = "carried over"
   end
   if entry.pruned_at then
     words[#words + 1] = "pruned"
@@ -106,38 +108,12 @@ function M.add_body(page, said, indent, level, target, most)
   M.add(page, ("%s… %s more: Enter shows all"):format(indent, text.count(more + 1, "line")), level, target)
 end
 
---- What is in the context, in its order: a summary stands before the first message that it kept.
----@param entries compactd.HistoryEntry[]
----@return compactd.HistoryEntry[]
-function M.in_context(entries)
-  local before, placed, view = {}, {}, {}
-  for _, entry in ipairs(entries) do
-    if entry.in_context and entry.compaction then
-      local first = entry.compaction.first_kept_entry_id
-      if first then
-        before[first] = before[first] or {}
-        table.insert(before[first], entry)
-        placed[entry.entry_id] = true
-      end
-    end
-  end
-  for _, entry in ipairs(entries) do
-    if before[entry.entry_id] then
-      vim.list_extend(view, before[entry.entry_id])
-    end
-    if entry.in_context and not placed[entry.entry_id] and entry.kind ~= "prune" then
-      view[#view + 1] = entry
-    end
-  end
-  return view
-end
-
 ---@param entry compactd.HistoryEntry
 ---@return string? group
 function M.group(entry)
   if entry.compaction then
     return "CompactdSummary"
-  elseif entry.pinned then
+  elseif entry.pinned or entry.carried then
     return "CompactdPinned"
   elseif entry.pruned_at then
     return "CompactdFaint"
@@ -145,13 +121,17 @@ function M.group(entry)
   return nil
 end
 
---- Colours and folds of a page that a buffer shows.
+--- Colours of a page that a buffer shows; of its marks behind the first `done` alone.
 ---@param buffer integer
 ---@param page compactd.Page
-function M.decorate(buffer, page)
+---@param done? integer
+function M.decorate(buffer, page, done)
   local namespace = vim.api.nvim_create_namespace("compactd")
-  vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
-  for _, mark in ipairs(page.marks) do
+  if done == nil then
+    vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+  end
+  for at = (done or 0) + 1, #page.marks do
+    local mark = page.marks[at]
     vim.api.nvim_buf_set_extmark(buffer, namespace, mark.line - 1, 0, { line_hl_group = mark.group })
   end
 end

@@ -21,7 +21,7 @@ end
 
 --- What the preview shows.
 ---@param plan compactd.CompactionResult Of a dry run.
----@param history compactd.HistoryEntry[]
+---@param history compactd.HistoryEntry[] Of the context.
 ---@param wish compactd.Wish
 ---@param width integer
 ---@return compactd.Page
@@ -32,8 +32,8 @@ function M.render(plan, history, wish, width)
     pinned[id] = true
   end
   local groups = { goes = {}, pinned = {}, stays = {} }
-  local is_kept = plan.first_kept_entry_id == nil
-  for _, entry in ipairs(entries.in_context(history)) do
+  local is_kept = plan.messages_removed == 0
+  for _, entry in ipairs(history) do
     is_kept = is_kept or entry.entry_id == plan.first_kept_entry_id
     local group = pinned[entry.entry_id] and "pinned" or is_kept and "stays" or "goes"
     table.insert(groups[group], entry)
@@ -152,7 +152,7 @@ function M.open(session, wish)
       vim.api.nvim_echo({ { "No compaction needed: " .. text.clean(plan.reason) } }, true, {})
       return
     end
-    daemon.request("session/history", { session_id = session.id }, function(problem, result)
+    daemon.request("session/history", { session_id = session.id, in_context = true }, function(problem, result)
       if problem then
         return failed(problem)
       end

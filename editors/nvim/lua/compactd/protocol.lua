@@ -89,12 +89,14 @@
 ---@field model? string|nil The summariser.
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
+---@field plan_only? boolean|nil With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
 ---@field session_id string
 ---@field from? string|nil An entry id, inclusive.
 ---@field limit? integer|nil
+---@field in_context? boolean|nil True: only what is in the context now, in its order: a summary, what it kept, the newest messages.
 
 --- Params of `session/search`.
 ---@class compactd.SearchParams
@@ -329,6 +331,7 @@
 ---@field resumed boolean
 ---@field read_only boolean Another process writes this session: you can read and follow it.
 ---@field model string|nil
+---@field title string|nil The one it was given, else the first words of its first prompt; null before there are any.
 ---@field context_window integer|nil Tokens; the same as `token_usage.context_window`.
 ---@field token_usage compactd.TokenUsage
 ---@field message_count integer Messages of the view.
@@ -350,6 +353,7 @@
 ---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess"
 ---@field threshold_tokens integer|nil Where a compaction becomes due.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
+---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
 ---@field epoch integer
 
 --- Result of `session/append`. When it is there, the messages are durable.
@@ -442,10 +446,12 @@
 ---@field last_request integer
 ---@field summary integer
 
---- Result of `session/history`, oldest first.
+--- Result of `session/history`, oldest first; with `in_context`, in the context's order.
 ---@class compactd.HistoryResult
 ---@field entries compactd.HistoryEntry[]
 ---@field next? string|nil The entry id to go on from, where `limit` cut the list.
+---@field total? integer|nil With `in_context`: entries of the context, however many of them are in this page.
+---@field summarised? integer|nil With `in_context`: messages of the conversation that are not in it, for summaries stand for them.
 
 --- One entry of a session's history.
 ---@class compactd.HistoryEntry
@@ -459,6 +465,7 @@
 ---@field pruned_at? number|nil
 ---@field tokens? integer|nil Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted.
 ---@field pinned? boolean `session/pin` or its own `meta` keeps it in every view.
+---@field carried? boolean A compaction in force took it over word for word, though it is older than the messages it kept.
 
 --- Result of `session/search`: newest first in one session, else best first.
 ---@class compactd.SearchResult
@@ -482,6 +489,7 @@
 ---@class compactd.Original
 ---@field entry_id string
 ---@field message any
+---@field tokens integer|nil Estimate of what it would take in the context.
 
 --- Result of `session/prune`.
 ---@class compactd.PruneResult
@@ -567,6 +575,7 @@
 ---@class compactd.StateResult
 ---@field session_id string
 ---@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"
+---@field title string|nil As in `session/list`.
 ---@field model string|nil
 ---@field message_count integer
 ---@field tools string[] Names.

@@ -13,7 +13,6 @@ local M = {}
 ---@field message_count integer
 ---@field read_only boolean
 ---@field status string As in `agent/state`.
----@field is_over boolean More than the model takes.
 ---@field compacting? {fraction: number, phase: string}
 ---@field seq integer
 ---@field cancel? fun() Takes the compaction back that was asked for here and runs.
@@ -26,6 +25,7 @@ M.current_id = nil
 
 local listeners = {} ---@type table<string, fun(id: string, event: table)[]>
 local changed = {} ---@type table<string, boolean>
+local stale = {} ---@type table<string, boolean> Those of which the daemon's own account is asked for.
 local is_scheduled = false
 
 --- Calls `listener` with each event of a session, at once and in order; deltas of one screen come as one.
@@ -81,6 +81,11 @@ local function flush()
     end
   end
   pcall(vim.cmd.redrawstatus, { bang = true })
+  local asked = stale
+  stale = {}
+  for id in pairs(daemon.status == "ready" and asked or {}) do
+    M.refresh(id)
+  end
 end
 
 local function touch(id)
@@ -101,11 +106,11 @@ function M.refresh(id)
     if failure or session == nil then
       return
     end
+    session.title = state.title or session.title
     session.model = state.model
     session.usage = state.token_usage
     session.message_count = state.message_count
     session.status = state.status
-    session.is_over = vim.tbl_get(state, "budget", "over", "value") == true
     session.last = state.compaction.last
     touch(id)
   end)
@@ -122,21 +127,6 @@ local function say_compacted(result)
   vim.api.nvim_echo({ { said } }, true, {})
 end
 
---- A session that was begun without a title has one from its first message on.
-local function learn_title(session)
-  if session.title ~= session.id then
-    return
-  end
-  daemon.request("session/list", {}, function(failure, result)
-    for _, info in ipairs(failure and {} or result.sessions) do
-      if info.session_id == session.id and info.title then
-        session.title = info.title
-        touch(session.id)
-      end
-    end
-  end)
-end
-
 ---@type table<string, fun(session: compactd.Open, event: table)>
 local ACTS = {
   agent_start = function(session)
@@ -151,17 +141,14 @@ local ACTS = {
   agent_end = function(session, event)
     session.status = "idle"
     session.usage = event.usage or session.usage
-    learn_title(session)
+    stale[session.id] = true -- it may have a title now
   end,
   error = function(session)
     session.status = "idle"
   end,
   usage_update = function(session, event)
-    local was_due = M.kind(session) ~= "fits"
     session.usage = event.usage
-    if was_due or M.kind(session) ~= "fits" then
-      M.refresh(session.id)
-    end
+    stale[session.id] = true
   end,
   compaction_start = function(session)
     session.compacting = { fraction = 0, phase = "prepare" }
@@ -227,11 +214,7 @@ end
 ---@param session compactd.Open
 ---@return "fits"|"due"|"over"
 function M.kind(session)
-  local used, threshold = session.usage.current_context_tokens, session.usage.threshold_tokens
-  if session.is_over then
-    return "over"
-  end
-  return used and threshold and used >= threshold and "due" or "fits"
+  return session.usage.decision or "fits"
 end
 
 ---@return compactd.Open?
@@ -243,16 +226,15 @@ local function tools()
   return require("compactd.tools").SCHEMAS
 end
 
-local function keep(result, title)
+local function keep(result)
   M.open[result.session_id] = {
     id = result.session_id,
-    title = title or result.session_id,
+    title = result.title or result.session_id,
     model = result.model,
     usage = result.token_usage,
     message_count = result.message_count,
     read_only = result.read_only,
     status = "idle",
-    is_over = false,
     seq = result.seq,
   }
   for _, warning in ipairs(result.warnings or {}) do
@@ -286,7 +268,7 @@ function M.start(given, callback)
     if failure then
       return callback(failure)
     end
-    keep(result, given.title)
+    keep(result)
     callback(nil, M.open[result.session_id])
   end)
 end
@@ -322,7 +304,7 @@ local function resume(how)
         lost[#lost + 1] = text.line(before.title, 40) .. ": " .. tostring(failure.message)
         M.open[id] = nil
       else
-        keep(result, before.title)
+        keep(result)
         hand_on(id, { session_id = id, type = "resumed" })
       end
       if left == 0 then

@@ -33,6 +33,16 @@ function M.fill(buffer, lines)
   vim.bo[buffer].modified = false
 end
 
+--- More lines at the end.
+---@param buffer integer
+---@param lines string[]
+function M.append(buffer, lines)
+  vim.bo[buffer].modifiable = true
+  vim.api.nvim_buf_set_lines(buffer, -1, -1, false, lines)
+  vim.bo[buffer].modifiable = false
+  vim.bo[buffer].modified = false
+end
+
 --- Columns of a floating window.
 ---@return integer
 function M.width()

@@ -109,7 +109,8 @@ export class TreeList {
 
   private row(row: Row, index: number, at: number, of: number): HTMLElement {
     const role = ROLES[row.role] ?? "other";
-    const tags = [row.fate, row.isPinned && row.fate !== "pinned" ? "pinned" : null, row.isPruned ? "pruned" : null].filter((tag) => tag !== null);
+    const tags = [row.fate, row.pinnedBy === "person" && row.fate !== "pinned" ? "pinned" : null, row.isPruned ? "pruned" : null].filter((tag) => tag !== null);
+    if (row.pinnedBy === "compaction" && row.fate === null) tags.push("carried over");
     const size = row.tokens === null ? "" : count(row.tokens);
     const made = el(
       "div",
@@ -135,7 +136,7 @@ export class TreeList {
       el("span", { class: "twisty", text: row.opens === null ? "" : this.isOpen.has(row.id) ? "▾" : "▸", attributes: { "aria-hidden": "true" } }),
       el("span", { class: "who", text: role }),
       words(row.line || "(nothing)", "line"),
-      ...tags.map((tag) => el("span", { class: `tag ${tag}`, text: tag })),
+      ...tags.map((tag) => el("span", { class: `tag ${tag.split(" ")[0] ?? ""}`, text: tag })),
       el("span", { class: "bar", attributes: { "aria-hidden": "true" } }, this.bar(row)),
       el("span", { class: "size", text: size, ...(size ? { attributes: { "aria-label": `${size} tokens` , role: "img" } } : {}) }),
     );

@@ -39,7 +39,13 @@ class ChangingHandlers(Area):
 
         want = asking.compact_request(params)
         await line_reached(session)
-        return await compact(session, want, dry_run=params.dry_run is True, progress=request.progress)
+        return await compact(
+            session,
+            want,
+            dry_run=params.dry_run is True,
+            plan_only=params.plan_only is True,
+            progress=request.progress,
+        )
 
     def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step."""

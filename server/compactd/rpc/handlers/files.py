@@ -71,7 +71,9 @@ class FileHandlers(Area):
         loop = asyncio.get_running_loop()
 
         def tell(fraction: float, phase: str) -> None:
-            loop.call_soon_threadsafe(request.progress, fraction, phase)
+            if request.token is not None:
+                # Each word wakes the loop, which then holds the interpreter.
+                loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
         imported = await import_session(self._sessions, source, params.format, tell)

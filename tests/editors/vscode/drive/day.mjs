@@ -79,7 +79,7 @@ await drive("day", async (open) => {
   await again.locator(".tree .row.summary").waitFor();
   const third = await until("the gauge to fall", async () => ((await bench.percent()) ?? 100) < second && bench.percent());
   saw("gauge after the compaction", third);
-  saw("told", await bench.statusText());
+  saw("told", await until("the word of it", async () => /Compacted [^\n]*/.exec(await bench.statusText())?.[0]));
   await bench.shot("6-compacted");
 
   // The summary is read, and opens to what it stands for.
@@ -126,8 +126,7 @@ await drive("day", async (open) => {
   const dead = pids().at(-1);
   process.kill(dead, "SIGKILL");
   await until("the new daemon", () => pids().at(-1) !== dead);
-  await until("the word of it", async () => (await bench.statusText()).includes("was started again"));
-  saw("told of the restart", (await bench.statusText()).match(/compactd was started again[^\n]*/)?.[0]);
+  saw("told of the restart", await until("the word of it", async () => /compactd was started again[^\n]*/.exec(await bench.statusText())?.[0]));
   saw("pop-ups of ours", (await bench.notifications()).filter((each) => /compactd|daemon|session/i.test(each)));
   saw("gauge after the restart", await until("a gauge", () => bench.percent()));
   await bench.command("compactd: Open Chat");

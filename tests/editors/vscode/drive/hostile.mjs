@@ -1,8 +1,9 @@
 // Titles, messages and answers that want to be more than text. Nothing of them runs, nothing of them is hidden.
-// Then the accessibility checker looks at both pages, in the light theme.
+// Then the accessibility checker looks at both pages, in the light theme and in the dark one.
+import { writeFileSync } from "node:fs";
 import { axeSource, drive, saw, until } from "./workbench.mjs";
 
-const { url, file } = JSON.parse(process.env.COMPACTD_EDITOR_GIVEN);
+const { url, file, settings } = JSON.parse(process.env.COMPACTD_EDITOR_GIVEN);
 
 await drive("hostile", async (open) => {
   const reports = [];
@@ -81,15 +82,21 @@ await drive("hostile", async (open) => {
   saw("reports", reports.length);
 
   // axe is put in by the browser's own hand, past the page's policy.
-  for (const [name, frame] of [["chat", chat], ["context", null]]) {
-    if (frame === null) await bench.command("compactd: Show Context");
-    const looked = frame ?? (await bench.frame("context"));
-    await looked.evaluate(axeSource);
-    const found = await looked.evaluate(async () => {
-      const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
-      return violations.map(({ id, impact, nodes }) => ({ id, impact, where: nodes.map((node) => node.target.join(" ")).slice(0, 3) }));
-    });
-    saw(`axe in ${name}`, found);
-  }
-  await bench.shot("3-light");
+  const checked = async (theme) => {
+    for (const kind of ["chat", "context"]) {
+      await bench.command(kind === "chat" ? "compactd: Open Chat" : "compactd: Show Context");
+      const looked = await bench.frame(kind);
+      await until(`the ${theme} theme`, () => looked.evaluate((name) => document.body.classList.contains(`vscode-${name}`), theme));
+      await looked.evaluate(axeSource);
+      const found = await looked.evaluate(async () => {
+        const { violations } = await window.axe.run(document, { resultTypes: ["violations"] });
+        return violations.map(({ id, impact, nodes }) => ({ id, impact, where: nodes.map((node) => node.target.join(" ")).slice(0, 3) }));
+      });
+      saw(`axe in ${kind}, ${theme}`, found);
+    }
+    await bench.shot(`3-${theme}`);
+  };
+  await checked("light");
+  writeFileSync(settings, JSON.stringify({ "workbench.colorTheme": "Default Dark Modern" }));
+  await checked("dark");
 });

@@ -8,7 +8,7 @@ const require = createRequire(path.join(process.env.COMPACTD_EDITOR_MODULES, "pa
 const { chromium } = require("playwright-core");
 export const axeSource = require("axe-core").source;
 
-const PATIENCE = 30_000;
+const PATIENCE = 120_000;
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 const FLAGS = [
   "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
@@ -116,9 +116,9 @@ export class Workbench {
     await until(`the command “${title}”`, async () => {
       try {
         await this.page.keyboard.press("F1");
-        await input.waitFor({ state: "visible", timeout: 3000 });
-        await input.fill(`>${title}`, { timeout: 3000 });
-        await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().click({ timeout: 3000 });
+        await input.waitFor({ state: "visible", timeout: 10_000 });
+        await input.fill(`>${title}`, { timeout: 10_000 });
+        await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().click({ timeout: 10_000 });
         return true;
       } catch {
         await this.page.keyboard.press("Escape");
@@ -133,9 +133,9 @@ export class Workbench {
     return until(`the session of ${file}`, async () => {
       try {
         const entry = this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: file });
-        await entry.click({ button: "right", timeout: 6000 });
-        await this.page.locator(".monaco-menu .action-item", { hasText: "Open Another Agent" }).click({ timeout: 6000, delay: 50 });
-        return await this.frame("context", 10_000);
+        await entry.click({ button: "right", timeout: 15_000 });
+        await this.page.locator(".monaco-menu .action-item", { hasText: "Open Another Agent" }).click({ timeout: 6_000, delay: 50 });
+        return await this.frame("context", 30_000);
       } catch {
         await this.page.keyboard.press("Escape");
         return null;

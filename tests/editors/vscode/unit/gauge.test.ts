@@ -7,14 +7,14 @@ import { after, hasGap, started, withState, type Status } from "../../../../edit
 const USAGE: TokenUsage = {
   prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, reasoning_tokens: 0,
   last_prompt_tokens: 81902, current_context_tokens: 82140, current_context_source: "mixed", context_window: 200000,
-  context_window_confidence: "fact", threshold_tokens: 160000, percent: 41.07, epoch: 1,
+  context_window_confidence: "fact", threshold_tokens: 160000, percent: 41.07, decision: "fits", epoch: 1,
 };
 const NEW: Status = started({
-  session_id: "s1", resumed: false, read_only: false, model: "anthropic/claude-opus-4-5", context_window: 200000,
+  session_id: "s1", resumed: false, read_only: false, model: "anthropic/claude-opus-4-5", title: "Mend the cache", context_window: 200000,
   token_usage: USAGE, message_count: 3, seq: 0, warnings: [],
 });
 const STATE = {
-  session_id: "s1", status: "idle", model: "anthropic/claude-opus-4-5", message_count: 3, tools: [], token_usage: USAGE, queued: 0,
+  session_id: "s1", status: "idle", title: "Mend the cache", model: "anthropic/claude-opus-4-5", message_count: 3, tools: [], token_usage: USAGE, queued: 0,
   budget: {
     base: { value: 81902, source: "report" }, trailing: { value: 238, source: "estimate" }, over: { value: false, source: "" },
     window: { value: 200000, source: "registry" }, threshold: { value: 160000, source: "80% of the cap" },
@@ -42,8 +42,8 @@ test("the hover says where each number comes from", () => {
 });
 
 test("due is yellow and over is red, and both are said in words", () => {
-  const due = { ...NEW, usage: { ...USAGE, current_context_tokens: 160000, percent: 80 } };
-  const over = withState(due, { ...STATE, token_usage: due.usage, budget: { ...STATE.budget, over: { value: true, source: "" } } });
+  const due = { ...NEW, usage: { ...USAGE, decision: "due" as const } };
+  const over = withState(due, { ...STATE, token_usage: { ...USAGE, decision: "over" } });
 
   assert.equal(gauge(READY, due).colour, "warning");
   assert.match(gauge(READY, due).label, /It compacts before the next request\./);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CompactionResult, HistoryEntry } from "../../../../editors/vscode/src/protocol.ts";
-import { afterwards, contextText, fatesOf, inContext, inWords, plannedText, rowsOf } from "../../../../editors/vscode/src/rows.ts";
+import { afterwards, contextText, fatesOf, inWords, plannedText, rowsOf } from "../../../../editors/vscode/src/rows.ts";
 
 const message = (id: string, role: string, text: string, more: Partial<HistoryEntry> = {}): HistoryEntry => ({
   entry_id: id, kind: "message", at: 0, in_context: true, message: { role, content: text }, tokens: 10, ...more,
@@ -31,14 +31,14 @@ test("where there is nothing to compact, the daemon's reason is said", () => {
   assert.deepEqual(fatesOf(ENTRIES, none), ["kept", "kept", "kept", "kept"]);
 });
 
-test("the summary stands first, and what is out of the context is not among the rows", () => {
+test("a row says what an entry is, and who keeps it", () => {
   const summary: HistoryEntry = { entry_id: "e5", kind: "compaction", at: 0, in_context: true, compaction: { ...PLAN, compaction_id: "c1" }, tokens: 120 };
-  const entries = [message("e1", "user", "a", { in_context: false }), message("e4", "user", "d", { pinned: true, pruned_at: 3 }), summary];
+  const entries = [summary, message("e4", "user", "d", { pinned: true, pruned_at: 3 }), message("e2", "user", "b", { carried: true }), message("e6", "user", "e")];
 
-  assert.deepEqual(inContext(entries).map((entry) => entry.entry_id), ["e5", "e4"]);
-  const [first, second] = rowsOf(entries);
+  const [first, second, ...others] = rowsOf(entries);
   assert.deepEqual([first?.role, first?.opens, first?.tokens], ["summary", "c1", 120]);
-  assert.deepEqual([second?.isPinned, second?.isPruned], [true, true]);
+  assert.deepEqual([second?.pinnedBy, second?.isPruned], ["person", true]);
+  assert.deepEqual(others.map((row) => row.pinnedBy), ["compaction", null]);
   assert.equal(first?.line, "2 messages summarised · 4,257 → 2,427 tokens");
 });
 

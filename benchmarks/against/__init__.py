@@ -1,0 +1,1 @@
+"""Speed against everybody: the programs that do what compactd does, measured beside it in one run."""

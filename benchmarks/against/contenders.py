@@ -1,0 +1,220 @@
+"""Who takes part in which row, and who cannot, with the reason."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from benchmarks.against.places import PLACES, Place, failure_of, folder_of, is_there, python_of, versions_of
+
+ROOT = Path(__file__).parent.parent.parent
+DRIVERS = Path(__file__).parent / "drivers"
+
+Kind = Literal["ours", "peer", "floor"]
+
+NO_SESSION = "keeps no sessions: messages are its caller's"
+NO_EXACT = "has no tokenizer of its own"
+ASKS_MODEL = "asks a model for every compaction"
+ONLY_DROPS = "only drops"
+TOKENS_ONLY = "counts, and nothing else"
+
+
+class Contender(Struct, frozen=True, kw_only=True):
+    """One program in the rows it can do."""
+
+    name: str
+    side: str
+    """The file of `drivers/` that speaks for it."""
+    place: str | None = None
+    """Where it is installed; None: with this project."""
+    kind: Kind = "peer"
+    """`floor`: does less than the row asks for, and shows what anything could reach."""
+    rows: Mapping[str, str]
+    """Row → what its side calls it."""
+    how: Mapping[str, str] = {}
+    """Row → what it does there, where that is not what the row says."""
+    less: frozenset[str] = frozenset()
+    """Rows of which it does less than they ask for: there it is a floor."""
+    cannot: Mapping[str, str] = {}
+
+
+CONTENDERS = (
+    Contender(
+        name="compactd",
+        side="compactd_side",
+        kind="ours",
+        rows={row: row for row in ("count", "estimate", "cut", "plan", "trim", "compact", "load")},
+        how={
+            "estimate": "characters ÷ 4, as the specs have it",
+            "cut": "walk back, safe cuts, move to one of them; the counts are kept since the append",
+            "plan": "what goes, stays, is pinned and shortened, the user's constraints, every budget",
+            "trim": "truncate: the plan, and a note of what went and is used again; the journal keeps it all",
+            "compact": "extract: a record of what is likely to be needed again",
+        },
+    ),
+    Contender(
+        name="compactd, by script",
+        side="compactd_side",
+        kind="ours",
+        rows={"estimate": "estimate_scripts"},
+        how={"estimate": "by script and kind of text, for models whose tokenizer is not public"},
+    ),
+    Contender(
+        name="msgspec",
+        side="compactd_side",
+        kind="floor",
+        rows={"load": "decode"},
+        how={"load": "decodes the same journal into structs, nothing checked or folded"},
+    ),
+    Contender(
+        name="tiktoken",
+        side="tiktoken_side",
+        place="small",
+        rows={"count": "count"},
+        cannot=dict.fromkeys(("plan", "compact", "load"), TOKENS_ONLY),
+    ),
+    Contender(name="tiktoken, 2 threads", side="tiktoken_side", place="small", rows={"count": "count_batch"}),
+    Contender(
+        name="rs-bpe",
+        side="rs_bpe_side",
+        place="small",
+        rows={"count": "count"},
+        cannot=dict.fromkeys(("plan", "compact", "load"), TOKENS_ONLY),
+    ),
+    Contender(
+        name="gpt-tokenizer",
+        side="gpt_tokenizer_side",
+        place="node",
+        rows={"count": "count"},
+        cannot=dict.fromkeys(("plan", "compact", "load"), TOKENS_ONLY),
+    ),
+    Contender(
+        name="pi",
+        side="pi_side",
+        place="node",
+        rows={row: row for row in ("estimate", "cut", "plan", "load")},
+        how={"cut": "findCutPoint", "plan": "prepareCompaction: projection, cut, file operations"},
+        cannot={"count": NO_EXACT, "compact": ASKS_MODEL},
+    ),
+    Contender(
+        name="langchain",
+        side="langchain_side",
+        place="langchain",
+        rows={row: row for row in ("estimate", "plan", "trim", "load")},
+        how={
+            "plan": "the summarisation middleware's count, check, cut, parting",
+            "trim": "trim_messages, by its approximate count",
+            "load": "messages_from_dict of one JSON file",
+        },
+        cannot={"count": NO_EXACT, "cut": "counts anew for each cut: see the plan", "compact": ASKS_MODEL},
+    ),
+    Contender(
+        name="strands",
+        side="strands_side",
+        place="strands",
+        rows={row: row for row in ("estimate", "cut", "trim", "load")},
+        how={
+            "cut": "a share of the messages; tokens are not looked at",
+            "trim": "its sliding window: the newest messages, a number of them; tokens are not looked at",
+        },
+        less=frozenset(("cut", "trim")),
+        cannot={"count": NO_EXACT, "plan": "asks the model right behind the cut", "compact": ASKS_MODEL},
+    ),
+    Contender(
+        name="google-adk",
+        side="adk_side",
+        place="adk",
+        rows={row: row for row in ("estimate", "plan", "load")},
+        how={"plan": "the events to compact, by its token threshold", "load": "its session, from JSON"},
+        cannot={"count": NO_EXACT, "compact": ASKS_MODEL, "cut": "by events: see the plan"},
+    ),
+    Contender(
+        name="litellm",
+        side="litellm_side",
+        place="litellm",
+        rows={"count": "count", "trim": "trim"},
+        how={
+            "count": "token_counter of each text: tiktoken inside",
+            "trim": "trim_messages, by its token counter",
+        },
+        cannot={"load": NO_SESSION, "plan": "cuts while it trims", "compact": ONLY_DROPS},
+    ),
+    Contender(
+        name="headroom",
+        side="headroom_side",
+        place="headroom",
+        rows={"compact": "compact"},
+        how={"compact": "compress: rewrites tool results in place"},
+        cannot={"count": "remembers counts by text: none is fresh", "load": NO_SESSION, "plan": "makes none"},
+    ),
+    Contender(
+        name="openhands",
+        side="openhands_side",
+        place="openhands",
+        rows={"count": "count", "plan": "plan", "load": "load"},
+        how={
+            "count": "get_total_token_count of the events: litellm inside, other texts around each",
+            "plan": "the suffix that its condenser keeps for a token budget",
+            "load": "its event log, a JSON file an event",
+        },
+        cannot={"compact": ASKS_MODEL},
+    ),
+)
+
+
+def place_of(contender: Contender) -> Place | None:
+    """Where it is installed."""
+    return next((place for place in PLACES if place.name == contender.place), None)
+
+
+def why_not_there(contender: Contender) -> str | None:
+    """Why it is not installed; None where it is."""
+    place = place_of(contender)
+    if place is None or is_there(place):
+        return None
+    return f"not installed: {failure_of(place) or 'python -m benchmarks.against.setting_up'}"
+
+
+def command_of(contender: Contender) -> list[str]:
+    """What starts its side."""
+    place = place_of(contender)
+    if place is None:
+        return [sys.executable, "-m", f"benchmarks.against.drivers.{contender.side}"]
+    if not place.node:
+        return [str(python_of(place)), str(DRIVERS / f"{contender.side}.py")]
+    node = shutil.which("node", path=str(python_of(place).parent)) or "node"
+    return [node, "--expose-gc", str(DRIVERS / f"{contender.side}.mjs"), str(folder_of(place))]
+
+
+QUIET = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "HF_HUB_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "LANGSMITH_TRACING": "false",
+    "OTEL_SDK_DISABLED": "true",
+    "HEADROOM_TELEMETRY": "off",
+    "DO_NOT_TRACK": "1",
+    "PYTHONNOUSERSITE": "1",
+    "NO_COLOR": "1",
+}
+"""Nobody reports to anyone, and nobody looks anything up on the network."""
+
+
+def environment_of(contender: Contender, ours: Mapping[str, str], ranks: Path) -> dict[str, str]:
+    """Its environment. `ours`: this project's own servers'; `ranks`: tiktoken's folder."""
+    if contender.place is None:
+        return {**ours, "PYTHONPATH": str(ROOT)}
+    foreign = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    return {**kept, **QUIET, "TIKTOKEN_CACHE_DIR": str(ranks)}
+
+
+def all_versions() -> dict[str, list[str]]:
+    """By place, all that is installed there."""
+    return {place.name: versions_of(place) for place in PLACES if is_there(place)}

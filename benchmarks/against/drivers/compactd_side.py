@@ -1,0 +1,175 @@
+"""compactd itself, in process as the library peers are: its counters, its plan, its record, its journal."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, messages_in, pieces, serve
+from benchmarks.opened_inside import Record
+from compactd import __version__
+from compactd.core.asked import CompactRequest
+from compactd.core.cuts import move, safe_cuts, walk_back
+from compactd.core.plan import NotCompacted
+from compactd.core.rules import StrategyChoice
+from compactd.core.tokens import Chars4, Counter, message_tokens, script_aware
+from compactd.core.units import FactCache
+from compactd.daemon import GC_THRESHOLDS, Daemon
+from compactd.flowing import drive, planner, work_of
+from compactd.following import decode_entries
+from compactd.formats.base import read_messages
+from compactd.messages import Message
+from compactd.providers.counters import Bpe, load
+from compactd.session import Session
+from compactd.store.folder import FolderStore
+
+SESSION = "peer"
+
+_loop = asyncio.new_event_loop()
+
+
+def count(file: str, keep: int) -> Run:
+    """The exact counter, over every text, in one thread."""
+    texts, counter = pieces(messages_in(file)), Bpe("o200k_base")
+    load("o200k_base")
+
+    def run() -> Told:
+        return {"tokens": sum(map(counter.count, texts))}
+
+    return run
+
+
+def _estimate(counter: Counter) -> Prepare:
+    def prepare(file: str, keep: int) -> Run:
+        messages = _messages(file)
+
+        def run() -> Told:
+            return {"tokens": sum(message_tokens(message, counter) for message in messages)}
+
+        return run
+
+    return prepare
+
+
+def cut(folder: str, keep: int) -> Run:
+    """Where to cut, from the counts that an open session has: the walk, the safe places, the move to one."""
+    session = _opened(folder)
+    items, moves = session.fold.view().items, session.resolved.settings.rules.moves
+
+    def run() -> Told:
+        stop = walk_back(items, keep, 0, inclusive=False)
+        return {"cut": None if stop is None else move(items, stop, 0, safe_cuts(items), moves)}
+
+    return run
+
+
+def plan(folder: str, keep: int) -> Run:
+    """A whole plan, as `session/compact` with `plan_only` makes it."""
+    session = _opened(folder)
+    session.facts = FactCache(session.working_dir)  # as the first dry run of a session leaves it
+    request = CompactRequest(keep_recent=keep, strategy="extract")
+
+    def run() -> Told:
+        made = planner(session, request)()
+        if isinstance(made, NotCompacted):
+            raise ValueError(made.reason)
+        return {"messages": len(made.removed)}
+
+    return run
+
+
+def _compacting(strategy: StrategyChoice) -> Prepare:
+    """A compaction without a model, but for the journal: everything is found out anew each time."""
+
+    def prepare(folder: str, keep: int) -> Run:
+        session = _opened(folder)
+        request = CompactRequest(keep_recent=keep, strategy=strategy)
+
+        def run() -> Told:
+            session.facts = None
+            made = planner(session, request)()
+            if isinstance(made, NotCompacted):
+                raise ValueError(made.reason)
+            outcome = drive(work_of(session, request, _unchecked, FactCache(session.working_dir)), made)
+            if isinstance(outcome, NotCompacted):
+                raise ValueError(outcome.reason)
+            return {"tokens": outcome.result.tokens_after}
+
+        return run
+
+    return prepare
+
+
+def load_session(folder: str, keep: int) -> Run:
+    """The journal, read, checked, folded into a session that answers."""
+
+    daemon = _daemon(folder)
+    daemon.lookup("openai/gpt-4o", None)  # the registry is the process's, not the session's
+
+    def run() -> Told:
+        session, close = _open(daemon)
+        return {"messages": len(session.fold.items), HELD: session, AFTER: close}
+
+    return run
+
+
+def decode(folder: str, keep: int) -> Run:
+    """The floor: msgspec alone, all lines of the journal in one call."""
+    data = next((Path(folder) / "sessions").glob("*.jsonl")).read_bytes()
+    lines = msgspec.json.Decoder(Record).decode_lines
+
+    def run() -> Told:
+        records = lines(data)
+        return {"messages": len(records), HELD: records}
+
+    return run
+
+
+def _unchecked(phase: str, fraction: float) -> None:
+    """Nobody cancels."""
+
+
+def _messages(file: str) -> list[Message]:
+    raws = tuple(msgspec.Raw(line) for line in Path(file).read_bytes().splitlines())
+    return [message for message, _ in read_messages(raws, None)]
+
+
+def _daemon(folder: str) -> Daemon:
+    return Daemon({**os.environ, "COMPACTD_HOME": folder})
+
+
+def _open(daemon: Daemon) -> tuple[Session, Callable[[], None]]:
+    journal, records = FolderStore(daemon.home).open(SESSION, durability="os")
+    session = Session(daemon, SESSION, journal, decode_entries(records))
+    return session, lambda: _loop.run_until_complete(journal.close())
+
+
+def _opened(folder: str) -> Session:
+    session, close = _open(_daemon(folder))
+    close()
+    return session
+
+
+ROWS: dict[str, Prepare] = {
+    "count": count,
+    "estimate": _estimate(Chars4()),
+    "estimate_scripts": _estimate(script_aware("claude")),
+    "cut": cut,
+    "plan": plan,
+    "trim": _compacting("truncate"),
+    "compact": _compacting("extract"),
+    "load": load_session,
+    "decode": decode,
+}
+"""All but the counts are given the folder that the daemon stored the session in."""
+
+if __name__ == "__main__":
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+    asyncio.set_event_loop(_loop)
+    serve(ROWS, __version__)

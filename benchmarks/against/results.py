@@ -1,0 +1,152 @@
+"""What was measured: a row's figures, one for each who can do it, and why the others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from benchmarks.against.contenders import Kind
+
+Better = Literal["less", "more"]
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """What is done."""
+
+    key: str
+    what: str
+    unit: str
+    better: Better = "less"
+    grows: bool = False
+    """Measured at every size, and drawn."""
+    about: str = ""
+    """What has to be known to read its figures."""
+
+
+LIBRARY_ROWS = (
+    Row(
+        key="load",
+        what="load a session",
+        unit="ms",
+        grows=True,
+        about="From the file in which each keeps it, to what it works on. The file is in the system's cache.",
+    ),
+    Row(
+        key="count",
+        what="count fresh tokens, exactly",
+        unit="ms",
+        grows=True,
+        about="Every text of the session, none of them counted before, o200k_base. Only those with the same "
+        "total count the same.",
+    ),
+    Row(
+        key="estimate",
+        what="estimate tokens",
+        unit="ms",
+        grows=True,
+        about="The whole session without a tokenizer. The share is the error against the exact total.",
+    ),
+    Row(
+        key="cut",
+        what="find the cut",
+        unit="ms",
+        grows=True,
+        about="Where to cut so that the newest tokens stay: a fifth, at most 20k.",
+    ),
+    Row(
+        key="plan",
+        what="plan a compaction",
+        unit="ms",
+        grows=True,
+        about="All that is done before a summary is written or asked for.",
+    ),
+    Row(
+        key="trim",
+        what="drop the oldest",
+        unit="ms",
+        grows=True,
+        about="The newest stay, as many as may; what the others said is gone.",
+    ),
+    Row(
+        key="compact",
+        what="compact without a model",
+        unit="ms",
+        grows=True,
+        about="What goes leaves something behind: a record of it, or a shorter text in its place.",
+    ),
+)
+
+MEMORY = Row(
+    key="memory",
+    what="memory of a session that is open",
+    unit="MB",
+    about="What the process grew by while it loaded the session for the first time.",
+)
+START = Row(
+    key="start",
+    what="start",
+    unit="ms",
+    about="From spawn: a server until its first answer, a library until it has what it needs to be asked.",
+)
+
+
+class Figure(Struct, frozen=True, kw_only=True):
+    """One contender's median."""
+
+    who: str
+    kind: Kind
+    value: float
+    """In the row's unit."""
+    core: float | None = None
+    """The same in ms of a core, all its threads together, where it was told."""
+    runs: int
+    """Counted ones; 0 where the first run took so long that it is the figure."""
+    how: str = ""
+    note: str = ""
+    """What came of it: the same total, an error, what is left."""
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """A row at one size."""
+
+    row: Row
+    tokens: int | None
+    """None where no session is part of it."""
+    workload: str
+    figures: tuple[Figure, ...]
+    cannot: Mapping[str, str]
+
+    @property
+    def ours(self) -> Figure | None:
+        """compactd's."""
+        return next((figure for figure in self.figures if figure.who == "compactd"), None)
+
+    @property
+    def best_peer(self) -> Figure | None:
+        """The best of those that do the same; none where nobody else does."""
+        peers = [figure for figure in self.figures if figure.kind == "peer"]
+        if not peers:
+            return None
+        return (min if self.row.better == "less" else max)(peers, key=lambda figure: figure.value)
+
+    @property
+    def is_first(self) -> bool | None:
+        """True where no peer is better than compactd; None where there is nobody to compare."""
+        if self.ours is None or self.best_peer is None:
+            return None
+        return self.times(self.best_peer) >= 1
+
+    def times(self, other: Figure) -> float:
+        """How many times better compactd is than `other`: above 1, compactd is."""
+        if self.ours is None:
+            return float("nan")
+        one, two = other.value, self.ours.value
+        return one / two if self.row.better == "less" else two / one
+
+
+def number(value: float) -> str:
+    """Three digits that matter, at least."""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{digits}f}"

@@ -1,0 +1,1 @@
+"""The harness of `benchmarks/against`: what it runs, tells and draws. No figure is asserted."""

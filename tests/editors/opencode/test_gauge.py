@@ -1,0 +1,36 @@
+"""OpenCode 1.18.33's terminal with our gauge in its sidebar: the fill, and how often it was compacted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from editors.agents import PATIENCE_S
+from editors.opencode.driven import OpenCode
+from editors.terminal import wait_for
+from providers.loopback import Answer, Loopback
+
+pytestmark = pytest.mark.editor
+
+FILL = " % · "
+"""OpenCode's own line writes its percentage otherwise."""
+COUNTED = Answer(text="Noted.", count_input=True)
+
+
+def test_the_sidebar_shows_the_fill_and_the_compactions(tmp_path: Path) -> None:
+    with Loopback(then=COUNTED) as server, OpenCode(tmp_path, server) as opencode:
+        session = opencode.new_session()
+        for topic in ("alpha", "beta", "gamma"):
+            session.ask(f"Never touch src/api.py. {topic} " * 60)
+        with opencode.sidebar(session) as terminal:
+            terminal.see("not compacted yet", PATIENCE_S)
+            terminal.see(FILL, PATIENCE_S)
+
+            session.compact()
+
+            terminal.see("1 compaction", PATIENCE_S)
+            terminal.see("ctx – · 20k", PATIENCE_S)
+            wait_for(lambda: "by the model" not in terminal.screen(), "a summary of ours", PATIENCE_S)
+            session.ask("Go on.")
+            terminal.see(FILL, PATIENCE_S)

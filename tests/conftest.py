@@ -1,12 +1,14 @@
-"""What every test may count on: this machine can reach itself.
+"""What every test may count on: this machine can reach itself, and Ctrl-C reaches what a test starts.
 
 With the network cut off (`unshare -n make test`) the loopback interface is there and down: it is brought up
-where we may, so that the servers the tests start can be reached and nothing else can.
+where we may, so that the servers the tests start can be reached and nothing else can. A job that a script put
+into the background has Ctrl-C ignored, and would hand that on to every program it starts.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import struct
 import sys
@@ -17,6 +19,8 @@ REQUEST = "16sH14x"
 
 
 def pytest_configure() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
             bring_up("lo")

@@ -20,8 +20,9 @@ from benchmarks.against.table import left_out
 from benchmarks.against.workload import make
 
 TINY = Pace(
-    main=6_000,
-    sizes=(3_000, 6_000),
+    # The user speaks every ten thousand tokens: with less there may be nothing to compact.
+    main=48_000,
+    sizes=(24_000, 48_000),
     rounds=1,
     budget_s=1.0,
     patience_s=60.0,

@@ -167,7 +167,7 @@ class AsyncClient(AsyncCalls):
             if running is not link:
                 return running
             if remembered is None or not remembered.may_restart(time.monotonic()):
-                raise gone or link.gone("the next request")
+                raise gone or await link.gone_with_log("the next request")
             await link.close(HURRY_S)
             new = await self._linked()
             for params in remembered.to_resume():
@@ -256,7 +256,7 @@ class _Link:
     async def ask(self, method: str, params: Params, timeout_s: float) -> Raw:
         """The result as it came."""
         if self.is_ended:
-            raise await self._gone_with_log(method)
+            raise await self.gone_with_log(method)
         self._last_id += 1
         request_id = self._last_id
         waiting: asyncio.Future[Incoming] = asyncio.get_running_loop().create_future()
@@ -269,7 +269,7 @@ class _Link:
                 answer = await waiting
         except (TimeoutError, asyncio.CancelledError) as end:
             if waiting.cancelled() and self.is_ended:
-                raise await self._gone_with_log(method) from None
+                raise await self.gone_with_log(method) from None
             with contextlib.suppress(DaemonGone):
                 await self.send(Outgoing("2.0", method="$/cancelRequest", params={"id": request_id}))
             if isinstance(end, TimeoutError):
@@ -297,7 +297,7 @@ class _Link:
                 pipe.write(framed(message, is_lsp=True))
                 await pipe.drain()
         except (OSError, RuntimeError):
-            raise await self._gone_with_log(str(message.method)) from None
+            raise await self.gone_with_log(str(message.method)) from None
 
     @property
     def stderr(self) -> str:
@@ -323,7 +323,8 @@ class _Link:
         await asyncio.gather(*self._reading, return_exceptions=True)
         return code
 
-    async def _gone_with_log(self, doing: str) -> DaemonGone:
+    async def gone_with_log(self, doing: str) -> DaemonGone:
+        """The same, once its log and its code are there."""
         # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(1.0):

@@ -322,7 +322,9 @@ class _Link:
         # It has closed its stdout: what it last wrote to stderr, and its code, are there in a moment.
         for thread in self._threads[1:]:
             thread.join(1.0)
-        code = self.process.poll()
+        code = None
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(1.0)
         ended = "closed its output" if code is None else f"ended with code {code}"
         return DaemonGone(f"{doing}: the daemon {ended}", self.stderr)
 

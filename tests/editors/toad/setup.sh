@@ -10,14 +10,18 @@ place="${COMPACTD_TEST_CACHE:-$HOME/.cache/compactd-tests}/toad-$version"
 if [ -e "$place/.installed" ]; then exit 0; fi
 python=
 for name in python3.14 python3.13; do
-    for one in "$name" "$HOME"/.pyenv/versions/"${name#python}".*/bin/"$name"; do
+    for one in "$name" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"${name#python}".*/bin/"$name"; do
         if [ -z "$python" ] && "$one" -c '' 2>/dev/null; then python=$one; fi
     done
 done
 if [ -z "$python" ]; then
-    echo "toad needs Python 3.14, or 3.13: neither is here" >&2
-    exit 1
+    # No failure of ours: the test says it again, and everything else is tested.
+    echo "toad is left out: it needs Python 3.14, or 3.13, and neither is here" >&2
+    mkdir -p "$(dirname "$place")"
+    touch "$place.left-out"
+    exit 0
 fi
+rm -f "$place.left-out"
 echo "installing toad $version (PyPI: batrachian-toad, 90 MB) in $place (once) ..."
 rm -rf "$place"
 "$python" -m venv "$place"

@@ -16,6 +16,8 @@ from providers.loopback import Answer, Loopback
 
 CACHE = Path(os.environ.get("COMPACTD_TEST_CACHE", Path.home() / ".cache" / "compactd-tests"))
 TOAD = CACHE / "toad-0.6.20" / "bin" / "toad"
+LEFT_OUT = CACHE / "toad-0.6.20.left-out"
+"""Written by the set-up where there is no Python that toad runs on."""
 LONG = "The ledger was balanced before noon. " * 200
 
 
@@ -26,6 +28,7 @@ def percent(screen: str) -> float | None:
 
 
 @pytest.mark.editor
+@pytest.mark.skipif(LEFT_OUT.exists(), reason="toad needs Python 3.14, or 3.13")
 def test_toad_starts_with_it_shows_the_answer_and_the_gauge_rises(tmp_path: Path) -> None:
     assert TOAD.exists(), "toad is missing: sh tests/editors/toad/setup.sh"
     (tmp_path / "project").mkdir()

@@ -22,7 +22,7 @@ from benchmarks.peers import BARE, HERE, Peer, result_of
 from benchmarks.sessions import append_until, start
 
 TOKENS = 60_000
-RUNS = 3
+RUNS = 5
 COMPACT: dict[str, object] = {"session_id": "long", "strategy": "extract", "keep_recent": 4_000}
 
 
@@ -38,13 +38,14 @@ def first_compactions(env: Mapping[str, str], folder: Path) -> list[Row]:
             if what == "cold":
                 _forget(own)
             runs.append(_felt(env, folder))
-        longest, took, pings, bare = min(runs)
+        longest, took, pings, bare = sorted(runs)[RUNS // 2]
         rows.append(
             Row(
-                what=f"first compaction, numpy's files {what}: longest stall of the loop, least of {RUNS}",
+                what=f"first compaction, numpy's files {what}: longest stall of the loop, median of {RUNS}",
                 value=longest,
                 unit="ms",
                 beside={
+                    "best run": min(runs)[0],
                     "worst run": max(runs)[0],
                     "slowest ping": max(pings),
                     "ping p50": median(pings),

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from benchmarks.compacting import Stall
 from benchmarks.figures import Row, Target
 from benchmarks.load.line import Line
 from benchmarks.load.watching import Asker, percentiles
@@ -177,21 +178,6 @@ def latency_rows(what: str, asked: Mapping[str, Asker], alone: Asker) -> list[Ro
                 )
             )
     return rows
-
-
-class Stall(Struct, frozen=True):
-    """The loop stood still."""
-
-    at: float
-    stall_ms: float
-    waited_ms: float
-    kind: str
-    where: list[str]
-
-    @property
-    def own_ms(self) -> float:
-        """Without what its thread waited for a core."""
-        return max(0.0, self.stall_ms - self.waited_ms)
 
 
 def stalls_of(bench: Bench) -> list[Stall]:

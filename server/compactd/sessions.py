@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,7 +15,7 @@ from compactd.collector import without_collector
 from compactd.core.entries import Opened, SettingsSet
 from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
-from compactd.errors import CompactdError, SessionLocked, SessionNotFound
+from compactd.errors import CompactdError, SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
 from compactd.formats.neutral import decode_message
 from compactd.messages import SessionClosed, Tool
@@ -297,7 +298,9 @@ class Sessions:
         for session in tuple(self.open.values()):
             if session.agent is not None:
                 await session.agent.abort()
-            await self._let_go(session)
+            # Whom the disk refused was told so; what the other sessions wait for is still to be written.
+            with suppress(StorageFailed):
+                await self._let_go(session)
 
     async def _let_go(self, session: Session) -> None:
         self.open.pop(session.id, None)
@@ -362,11 +365,10 @@ class Sessions:
 
     async def _row(self, stored: Stored) -> Row:
         session = self.open.get(stored.session_id)
-        listed = (
-            _listed(session.fold)
-            if session
-            else await self.world.in_worker(lambda: self._read(stored.session_id))
-        )
+        if session is not None:
+            listed = _listed(session.fold)
+        else:
+            listed = await self.world.in_worker(lambda: self._read(stored.session_id))
         return Row(
             session_id=stored.session_id,
             listed=listed,
@@ -379,11 +381,9 @@ class Sessions:
         """What the list shows of a session that is not open here: kept beside it, or read from it again."""
         info = self.store.load_info(session_id)
         if info is not None:
-            try:
+            # Of another version: derived, so it is made anew.
+            with suppress(msgspec.MsgspecError):
                 return msgspec.json.decode(info, type=Listed)
-            except msgspec.MsgspecError:
-                # Of another version: derived, so it is made anew.
-                pass
         try:
             return _listed(fold(decode_entries(self.store.salvage(session_id)), decode_message))
         except (CompactdError, LookupError, ValueError, TypeError, RecursionError):

@@ -159,6 +159,24 @@ async def test_a_session_that_could_not_begin_is_not_locked_by_its_own_process(
     await sessions.close_all()
 
 
+async def test_at_the_end_a_session_that_the_disk_refused_does_not_keep_another_from_being_written(
+    platter: Platter, workers: ThreadPoolExecutor
+) -> None:
+    disk = process(platter)
+    sessions = Sessions(Quiet(), FolderStore(HOME, disk=disk, workers=workers), lambda _: NoTrees())  # type: ignore[arg-type, return-value]
+    first, second = [(await sessions.start(Start(session_id=name))).session for name in ("s1", "s2")]
+    assert first.journal is not None
+    assert second.journal is not None
+    disk.refuses_in = (0, 28)
+    first.journal.append([record(1)])
+    numbers = [second.journal.append([record(number)]) for number in (2, 3)]
+
+    await sessions.close_all()
+
+    await second.journal.durable(numbers[-1])
+    assert disk.open_files == 0
+
+
 def test_a_lock_is_let_go_of_where_its_file_cannot_be_removed(platter: Platter) -> None:
     disk = process(platter)
     lock = locks.take(Path("/there/one.lock"), disk)

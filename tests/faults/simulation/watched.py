@@ -34,6 +34,17 @@ class Kept:
         """Place to what may stand there instead, while it is being replaced."""
         self.is_certain = True
         """False after a power cut, where no more was promised than to survive a kill."""
+        self.before: Kept | None = None
+        """What had its name until a deletion that got no answer. The power may bring it back until the new
+        one's first record is safe."""
+
+    def is_of(self, found: Sequence[bytes]) -> bool:
+        """Whether these records are this session's, and not those of the one before it."""
+        try:
+            self.compare(found)
+        except AssertionError:
+            return False
+        return True
 
     def compare(self, found: Sequence[bytes]) -> None:
         """Whether that is what may be found after whatever happened."""
@@ -101,6 +112,7 @@ class WatchedJournal:
         assert self._records[:count] == records or self._kept.doubtful
         if count > len(self._kept.acknowledged):
             self._kept.acknowledged[:] = self._records[:count]
+        self._kept.before = None
         if not self._is_replacing:
             self._kept.doubtful = {}
 
@@ -166,6 +178,7 @@ class WatchedStore:
         self._reference.maybe.add(session_id)
         kept = Kept(durability)
         kept.tried[0] = {first}
+        kept.before = known
         inner = self._inner.create(session_id, first, durability)
         self._reference.sessions[session_id] = kept
         return WatchedJournal(inner, kept, [first])
@@ -175,6 +188,8 @@ class WatchedStore:
         inner, found = self._inner.open(session_id, durability=durability)
         records = [bare(record) for record in found]
         kept = self._reference.sessions.setdefault(session_id, Kept(durability))
+        while kept.before is not None and not kept.is_of(records):
+            kept = self._reference.sessions[session_id] = kept.before
         kept.compare(records)
         # What came back is what there is from now on; safe it is when the next record is.
         for at, record in enumerate(records):

@@ -26,7 +26,7 @@ from compactd.formats.base import read_messages
 from compactd.session import Session
 from compactd.sessions import Sessions, Start
 from compactd.store.base import Durability
-from faults.simulation.watched import Reference, must
+from faults.simulation.watched import Kept, Reference, must
 from laws.life import newest_stays, numbers, reopened, shown
 
 WORDS = ["so", "we", "went", "on", "and", "looked", "at", "it", "once", "more", "until", "all", "was", "well"]
@@ -47,6 +47,8 @@ class Client:
         self._window = dice.choice((2_000, *(200_000,) * 5))
         self._dice = dice
         self._reference = reference
+        self._kept: Kept | None = None
+        """The session that it speaks of: behind a deletion without an answer there may be another."""
         self._note = note
         self._made = 0
         self.said: dict[str, bytes] = {}
@@ -80,10 +82,8 @@ class Client:
         except StorageFailed as error:
             must(not self.is_healthy, error.message)
             return None
-        if not started.resumed:
-            if self.name in self._reference.maybe:
-                self.forget()
-            assert not self.said, "a session with messages was made anew"
+        self._recognise()
+        assert started.resumed or not self.said, "a session with messages was made anew"
         self._reference.maybe.discard(self.name)
         self.look(started.session, closely=self._dice.random() < 0.3)
         return started.session
@@ -95,6 +95,13 @@ class Client:
         self._unanswered.clear()
         self._open_calls.clear()
         self._is_path_known = True
+
+    def _recognise(self) -> None:
+        """Forgets what it knows where the session that is there is not the one it knew."""
+        kept = self._reference.sessions.get(self.name)
+        if kept is not self._kept:
+            self._kept = kept
+            self.forget()
 
     def look(self, session: Session, *, closely: bool = True) -> None:
         """Everything that was acknowledged is there, in order, byte for byte; the laws hold."""
@@ -119,6 +126,7 @@ class Client:
 
     async def ask(self, session: Session, what: str) -> None:
         """One request. A refusal that may be is an answer too."""
+        self._recognise()
         epoch, leaf = session.fold.epoch, len(session.entries)
         try:
             await _ASKS[what](self, session)

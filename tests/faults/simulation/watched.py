@@ -112,7 +112,12 @@ class WatchedJournal:
         assert self._records[:count] == records or self._kept.doubtful
         if count > len(self._kept.acknowledged):
             self._kept.acknowledged[:] = self._records[:count]
-        self._kept.before = None
+        if self._kept.durability == "disk":
+            # What was cut off behind it, and not synced then, cannot come back any more.
+            self._kept.before = None
+            self._kept.tried = {
+                at: those for at, those in self._kept.tried.items() if at < len(self._records)
+            }
         if not self._is_replacing:
             self._kept.doubtful = {}
 
@@ -194,7 +199,6 @@ class WatchedStore:
         # What came back is what there is from now on; safe it is when the next record is.
         for at, record in enumerate(records):
             kept.tried[at] = {record}
-        kept.tried = {at: those for at, those in kept.tried.items() if at < len(records)}
         # A replacement that got no answer may be seen and yet be lost with the power, until the next sync.
         sides = {
             at: (kept.acknowledged[at], new)

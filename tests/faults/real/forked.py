@@ -89,11 +89,15 @@ class Forked:
         while id not in self._answers:
             left = until - time.monotonic()
             if left <= 0 or not select.select([self._from_daemon], [], [], left)[0] or not self._take():
-                raise TimeoutError(f"no answer; stderr: {self._log.read_bytes()[-2_000:]!r}")
+                raise TimeoutError(f"no answer; stderr: {self.log()[-2_000:]}")
         value = self._answers[id]
         if "error" in value:
             raise Refused(value["error"])
         return value["result"]
+
+    def log(self) -> str:
+        """What this daemon and those before it in this home folder wrote to stderr."""
+        return self._log.read_text("utf-8", "replace")
 
     def kill(self) -> None:
         """SIGKILL, wherever it stands; returns when it is gone. What it has sent can still be read."""

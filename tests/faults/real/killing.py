@@ -153,7 +153,7 @@ class Killed:
                 daemon.result(asked)
             except Refused as refused:
                 if refused.code == -32603:
-                    raise AssertionError(refused.message) from refused
+                    raise AssertionError(f"{refused.message}: {daemon.log()[-4_000:]}") from refused
 
         return take
 

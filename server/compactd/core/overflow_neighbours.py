@@ -191,7 +191,7 @@ def is_told(after: Sequence[Lexeme], following: Lexeme | None) -> bool:
     words = [x for x in after if x.concept != TOKENS and x.word not in ("were", "was", "are", "have", "been")]
     if not words or words[0].word not in SENT or words[0].concept != GIVEN:
         return False
-    if words[0] is after[-1]:
+    if len(words) == 1:
         return following is None or following.concept == END
     behind = words[1]
     return behind.concept == END or behind.word in (",", ")", "but", "for", "and")

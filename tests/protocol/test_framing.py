@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compactd.rpc.framing import HEADER_LIMIT_BYTES, Fault, Frame, Framer
@@ -61,6 +62,40 @@ def test_lines_give_their_bodies_without_blank_ones_however_they_are_cut(
     stream = b"\n" + b"".join(map(line, bodies))
 
     assert framed(stream, cuts) == [body for body in bodies if body.strip()]
+
+
+QUOTING = [
+    b"{}",
+    b"",
+    b'{"id":1}',
+    b'"Content-Length: "',
+    b'"Content-Length: 2\r\n\r\n{}"',
+    b"\r\n\r\n",
+    b"[" + b" " * 5000 + b"]",
+]
+
+
+@given(st.lists(st.sampled_from(QUOTING), max_size=30), st.lists(st.integers(0, 30000), max_size=6))
+@example([b"", b"", b"{}", b"{}"], [43])  # a length of 0 was taken for a whole message before its gap
+def test_bodies_that_hold_headers_come_out_whole_however_many_a_read_holds(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(map(block, bodies))
+
+    assert framed(stream, cuts, 10_000) == bodies
+    assert codes(framed(stream + b"Content-Length: 0", cuts, 10_000)) == [*bodies, -32700]
+
+
+@pytest.mark.parametrize("frame", [block, line])
+def test_tens_of_thousands_of_messages_in_one_read_come_out_in_their_order(
+    frame: Callable[[bytes], bytes],
+) -> None:
+    bodies = [b"{%b}" % (b" " * (n % 50)) for n in range(20_000)]
+    stream = b"".join(map(frame, bodies))
+
+    assert framed(stream, limit_bytes=1 << 26) == bodies
+    assert framed(stream, limit_bytes=40) != bodies
+    assert framed(stream, limit_bytes=40) == framed(stream, list(range(0, len(stream), 97)), limit_bytes=40)
 
 
 FRAGMENTS = [

@@ -6,12 +6,18 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from msgspec import Raw, Struct, UnsetType
+from msgspec import UNSET, Raw, Struct, UnsetType
 
+from compactd.rpc.depth import SHALLOW_BYTES, is_too_deep
+from compactd.rpc.ids import ID_STARTS
+from compactd.rpc.known import UNREADABLE, KnownCalls
+from compactd.rpc.large import Large, is_utf8
 from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
 from compactd.rpc.params import ParamsReader, token_of
 from compactd.rpc.request import Request, encode
 from compactd.rpc.table import Method, Reply, Service
+
+_RESULTS = (Struct, Raw)
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -25,7 +31,12 @@ class Calls:
     def __init__(self, service: Service, out: Outgoing, began: Callable[[], None], cancel_s: float) -> None:
         self._service = service
         self._methods = service.methods
+        self._known = KnownCalls()
+        self._decode = self._known.decode
+        self._method_of = self._known.methods.get
         self._out = out
+        self._answer = out.answer
+        self._notify = out.notify
         self._began = began
         self._cancel_s = cancel_s
         self._params: dict[str, ParamsReader] = {}
@@ -33,27 +44,67 @@ class Calls:
         self._by_id: dict[bytes, Request] = {}
         self._by_token: dict[bytes, Request] = {}
 
+    def take(self, body: bytes | bytearray, looked_at: Large | None = None) -> bool:
+        """Calls what a body asks for, if it is a call as most are; False for one that `call` is to see."""
+        try:
+            call = self._decode(body)
+        except UNREADABLE:
+            return False
+        method = self._method_of(type(call))
+        if method is None:
+            return False
+        if looked_at is not None:
+            if looked_at.is_too_deep or not looked_at.is_utf8:
+                return False
+        elif (len(body) > SHALLOW_BYTES and is_too_deep(body)) or not (body.isascii() or is_utf8(body)):
+            return False
+        id, raw = None, call.id
+        if raw is not UNSET:
+            id = encode(raw)  # its bytes, sooner than `bytes` gives them
+            if id[0] not in ID_STARTS:
+                return False
+        self._call(method, call.params, Request(id, method.name, self._notify))
+        return True
+
     def call(self, method: Method, raw: Raw | UnsetType, request: Request) -> None:
         """Calls a method; answers now, or when what it gave back is done."""
         try:
-            params = self._reader_of(method).read(raw)
-            request.token = token_of(params)
+            reader = self._reader_of(method)
+            params = reader.read(raw)
+        except Exception as error:
+            self.fail(request, error)
+            return
+        self._known.learn(method, reader)
+        self._decode = self._known.decode
+        self._call(method, params, request)
+
+    def _call(self, method: Method, params: Struct, request: Request) -> None:
+        try:
+            if getattr(params, "work_done_token", UNSET) is not UNSET:
+                request.token = token_of(params)
             reply = self._service.call(method, params, request)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic in a Rust library is no Exception, and is to be answered too
             self.fail(request, error)
             return
-        if reply is None or isinstance(reply, (Struct, Raw)):
-            self.succeed(request, reply)
-        else:
+        if not (reply is None or isinstance(reply, _RESULTS)):
             self.start(request, reply)
+        elif (id := request.id) is None or request.token is not None or request.then is not None:
+            self.succeed(request, reply)
+        else:  # as most are: an answer and nothing beside it
+            try:
+                result = encode(reply)
+            except Exception as error:
+                self.fail(request, error)
+            else:
+                self._answer(id, result)
 
     async def invoke(self, name: str, raw: Raw, request: Request) -> bytes:
         """The encoded result of a method, called from inside a request for something else."""
         method = self._methods[name]
         reply = self._service.call(method, self._reader_of(method).read(raw), request)
-        if reply is None or isinstance(reply, (Struct, Raw)):
+        if reply is None or isinstance(reply, _RESULTS):
             return encode(reply)
         return encode(await reply)
 
@@ -81,11 +132,14 @@ class Calls:
         except Exception as error:
             self.fail(request, error)
             return
-        request.end()
-        if request.id is not None and not request.is_answered:
-            request.is_answered = True
-            self._out.answer(request.id, result)
-        _follow(request)
+        if request.token is not None:
+            request.end()
+        id = request.id
+        if id is not None and not request.is_answered:
+            self._answer(id, result)
+        request.is_answered = True
+        if request.then is not None:
+            _follow(request)
 
     def fail(self, request: Request, error: BaseException) -> None:
         """Answers with what a client may know of an exception."""
@@ -97,9 +151,10 @@ class Calls:
     def refuse(self, request: Request, error: ErrorObject) -> None:
         """Answers with an error."""
         request.end()
-        if request.id is not None and not request.is_answered:
+        if not request.is_answered:
             request.is_answered = True
-            self._out.refuse(request.id, error)
+            if request.id is not None:
+                self._out.refuse(request.id, error)
         _follow(request)
 
     def cancel_id(self, id: bytes) -> None:

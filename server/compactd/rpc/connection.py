@@ -19,8 +19,10 @@ from compactd.rpc.calls import Calls
 from compactd.rpc.editor import Editor
 from compactd.rpc.envelope import INVALID_REQUEST, Envelope, Rejected, read_envelope
 from compactd.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
+from compactd.rpc.large import Body, Large
+from compactd.rpc.near import NearReader
 from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
-from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Reader, Writer
+from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import Request, encode
 from compactd.rpc.table import Service
 
@@ -68,7 +70,7 @@ class Connection:
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
         self._writer = Writer(fds[1], self._loop, self._client_gone)
-        self._reader = Reader(fds[0], self._framer, self._loop, self._writer)
+        self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
         self._out = Outgoing(self._writer, self._framer)
         self._calls = Calls(service, self._out, self._pause, cancel_s)
         self._editor = Editor(service, self._out, self._calls, lambda: self._end("parent"))
@@ -79,7 +81,8 @@ class Connection:
             **self._editor.acts,
         }
         self._ended: asyncio.Future[Ending] = self._loop.create_future()
-        self._is_paused = False
+        self._is_halted = False  # a task has to begin, or all has ended
+        self._is_usual = False  # most calls can be taken as they come: the first message is answered
         self._is_shut = False
 
     async def run(self) -> int:
@@ -122,20 +125,27 @@ class Connection:
     def _pump(self) -> None:
         """Handles what was read: all of it, or what fits a slice, or up to a task that has to begin."""
         reader, writer = self._reader, self._writer
-        if self._is_paused or self._ended.done():
+        if self._is_halted:
             return
-        frames = reader.frames
+        frames, take = reader.frames, self._calls.take
         until = perf_counter() + SLICE_S
         writer.collect()
+        room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes  # at least
         while frames:
-            if writer.unsent_bytes > UNSENT_LIMIT_BYTES and not writer.is_gone:
+            if writer.unflushed_bytes > room and writer.is_full():
                 writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
                 break
+            frame = frames.popleft()
             try:
-                self._on_frame(frames.popleft())
+                if type(frame) is bytes and self._is_usual:
+                    reader.handled_bytes += len(frame)
+                    if not take(frame):
+                        self._on_body(frame)
+                else:
+                    self._on_frame(frame)
             except Exception as error:  # a bug of the transport costs one message, not the connection
                 error_object(error, "the transport")
-            if self._is_paused or self._ended.done():
+            if self._is_halted:
                 break
             if perf_counter() > until:
                 self._loop.call_soon(self._pump)
@@ -149,31 +159,35 @@ class Connection:
 
     def _pause(self) -> None:
         """A task was made: the loop runs its first step before this callback, and that the next message."""
-        self._is_paused = True
+        self._is_halted = True
         self._loop.call_soon(self._resume)
 
     def _resume(self) -> None:
-        self._is_paused = False
+        self._is_halted = self._ended.done()
         self._pump()
 
-    def _on_frame(self, frame: Frame | None) -> None:
+    def _on_frame(self, frame: Frame | Large | None) -> None:
         if frame is None:
             self._end("broken" if self._framer.broken else "input")
-            return
-        if isinstance(frame, Fault):
+        elif isinstance(frame, Fault):
             data = (
                 Raw(encode(_LimitData(frame.limit_bytes, frame.size_bytes))) if frame.limit_bytes else UNSET
             )
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
             self._reader.handled_bytes += len(frame)
-            message = read_envelope(frame)
-            if isinstance(message, Rejected):
-                self._out.refuse(message.id, ErrorObject(message.code, message.message))
-            else:
-                self._on_message(message)
-        if self._out.is_held:
+            if not (self._is_usual and isinstance(frame, Large) and self._calls.take(frame.text, frame)):
+                self._on_body(frame)
+        if self._out.is_held and frame is not None:
             self._out.open()
+        self._is_usual = not (self._out.is_held or self._is_shut)
+
+    def _on_body(self, body: Body) -> None:
+        message = read_envelope(body)
+        if isinstance(message, Rejected):
+            self._out.refuse(message.id, ErrorObject(message.code, message.message))
+        else:
+            self._on_message(message)
 
     def _on_message(self, message: Envelope) -> None:
         name = message.method
@@ -202,6 +216,7 @@ class Connection:
 
     def _on_shutdown(self, request: Request, params: Raw | UnsetType) -> None:
         self._is_shut = True
+        self._is_usual = False
         self._calls.succeed(request, None)
 
     def _on_exit(self, request: Request, params: Raw | UnsetType) -> None:
@@ -223,6 +238,7 @@ class Connection:
         self._loop.call_soon(self._pump)
 
     def _end(self, ending: Ending) -> None:
+        self._is_halted = True
         if not self._ended.done():
             self._ended.set_result(ending)
 

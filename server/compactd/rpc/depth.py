@@ -12,38 +12,59 @@ from itertools import accumulate
 DEPTH_LIMIT = 512
 """Levels of one message, inclusive. A syntax tree as JSON has 200; walkers here recurse once a level."""
 
-SLICE_BYTES = 1 << 20
-"""Looked at at once: what is cut out of it takes up to fifty times as much, for a moment."""
+SHALLOW_BYTES = 2 * DEPTH_LIMIT
+"""No more levels fit into so much."""
 
-_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = [{0x5B: 1, 0x7B: 1, 0x5D: -1, 0x7D: -1}.get(byte, 0) for byte in range(256)]
+SLICE_BYTES = 1 << 15
+"""Looked at at once: it stays in the processor's cache, and mostly opens too little to be counted."""
+
+_COUNTED_BYTES = 1 << 20
+
+_REST = bytes(set(range(256)) - set(b'[]{}"'))
+_BRACES = bytes.maketrans(b"[]", b"{}")
+_STEPS = [{0x7B: 1, 0x7D: -1}.get(byte, 0) for byte in range(256)]
 _BACKSLASH = ord("\\")
 _REST_OF_ESCAPE = re.compile(rb"\\*[^\\]?", re.DOTALL)
 
 
 def is_too_deep(body: bytes | bytearray, slice_bytes: int = SLICE_BYTES) -> bool:
-    """Whether valid JSON is nested above `DEPTH_LIMIT`. About 1 ns a byte, and 50 ns a bracket.
+    """Whether valid JSON is nested above `DEPTH_LIMIT`. About 2 ns a byte, and 10 to 50 ns a bracket.
 
-    Strings are cut out first: the brackets of code in them need not close.
+    Strings are cut out first: the brackets of code in them need not close. All of it is done by calls
+    that take a slice at once, shorter ones for each step: what is not a quote or a bracket goes, then
+    quotes with nothing between them, for that leaves what is inside a string inside and the rest outside.
     """
-    if len(body) <= 2 * DEPTH_LIMIT:
+    if len(body) <= SHALLOW_BYTES:
         return False
-    if len(body) <= slice_bytes and body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
+    if len(body) <= _COUNTED_BYTES and body.count(b"{") + body.count(b"[") <= DEPTH_LIMIT:
         return False
-    depth, is_inside, start = 0, False, 0
+    view = memoryview(body)
+    depth = is_inside = start = 0
     while start < len(body):
         end = min(start + slice_bytes, len(body))
         if body[end - 1] == _BACKSLASH and (rest := _REST_OF_ESCAPE.match(body, end)):
             end = rest.end()
-        part = body[start:end]
+        part = bytes(view[start:end])
         start = end
         if _BACKSLASH in part:
-            part = part.replace(rb"\\", b"").replace(rb"\"", b"")
-        pieces = part.split(b'"')
-        brackets = b"".join(pieces[is_inside::2]).translate(None, _NO_BRACKETS)
-        is_inside ^= len(pieces) % 2 == 0
-        steps = list(accumulate(map(_STEPS.__getitem__, brackets), initial=depth))
-        if max(steps) > DEPTH_LIMIT:
+            if rb'\\"' in part:  # else each backslash before a quote belongs to it
+                part = part.replace(rb"\\", b"  ")
+            part = part.replace(rb"\"", b"  ")
+        pieces = part.translate(_BRACES, _REST).replace(b'""', b"").split(b'"')
+        braces = b"".join(pieces[is_inside::2])
+        is_inside ^= ~len(pieces) & 1
+        # Without its innermost pairs a tree is one level lower, and mostly a third of its size.
+        few = braces.replace(b"{}", b"").replace(b"{}", b"")
+        opened = few.count(b"{")
+        if (
+            depth + opened + 2 > DEPTH_LIMIT
+            and _highest(few, depth) + 2 > DEPTH_LIMIT
+            and _highest(braces, depth) > DEPTH_LIMIT
+        ):
             return True
-        depth = steps[-1]
+        depth += 2 * opened - len(few)
     return False
+
+
+def _highest(braces: bytes, depth: int) -> int:
+    return max(accumulate(map(_STEPS.__getitem__, braces), initial=depth))

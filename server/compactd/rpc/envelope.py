@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import itertools
 import logging
 
@@ -13,12 +12,12 @@ from compactd.errors import LimitExceeded
 from compactd.rpc.depth import DEPTH_LIMIT, is_too_deep
 from compactd.rpc.framing import PARSE_ERROR
 from compactd.rpc.ids import NULL_ID, SNIFFED_BYTES, is_id, sniff_id
+from compactd.rpc.large import Body, Large, is_utf8
 from compactd.rpc.surrogates import without_lone_surrogates
 
 INVALID_REQUEST = -32600
 
 _BOM = b"\xef\xbb\xbf"
-_SLICE_BYTES = 1 << 20  # of UTF-8 checked at once: a str of one emoji takes four bytes a character
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -51,17 +50,18 @@ _decode = msgspec.json.Decoder(Envelope).decode
 _decode_loose = msgspec.json.Decoder(_Loose).decode
 
 
-def read_envelope(body: bytes | bytearray) -> Envelope | Rejected:
+def read_envelope(body: Body) -> Envelope | Rejected:
     """The message that `body` holds. `Raw` fields share its memory: copy what is kept."""
+    text = body.text if isinstance(body, Large) else body
     try:
-        envelope = _decode(body)
+        envelope = _decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return _mend(body, error)
+        return _mend(text, error)
     # msgspec does not look into what it leaves raw (0.22, tried 2026-11).
-    if not body.isascii() and not _is_utf8(body):
+    if not (body.is_utf8 if isinstance(body, Large) else body.isascii() or is_utf8(body)):
         return Rejected(PARSE_ERROR, "the message is not valid UTF-8")
-    if is_too_deep(body):
-        return _too_deep(body)
+    if body.is_too_deep if isinstance(body, Large) else is_too_deep(body):
+        return _too_deep(text)
     return _checked(envelope)
 
 
@@ -115,15 +115,3 @@ def _warn_of_surrogates(size_bytes: int) -> None:
         _log.warning(
             "a lone surrogate in a message of %d bytes became U+FFFD (%d messages so far)", size_bytes, count
         )
-
-
-def _is_utf8(body: bytes | bytearray) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    view = memoryview(body)
-    try:
-        for start in range(0, len(body), _SLICE_BYTES):
-            decoder.decode(view[start : start + _SLICE_BYTES])
-        decoder.decode(b"", True)
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -27,6 +27,10 @@ _LINE_STARTS = b"{[ \t\r\n\xef"
 _LENGTH = b"content-length"
 _COMMON = b"Content-Length: "
 _LENGTH_DIGITS = 10  # of LENGTH_LIMIT_BYTES
+_GAP = b"\r\n\r\n"
+_SMALL_BYTES = 4096  # many as small as that may be in one read: they are cut in one go
+_MANY = 4096  # in one go
+_LENGTHS = 1024  # that are known by their digits
 _RESYNC_BYTES = 64  # kept of an overlong line: enough for the header that may end it
 
 
@@ -41,6 +45,10 @@ class Fault(Struct, frozen=True):
     limit_bytes: int | None = None
     fatal: bool = False
     """Where the next message begins is not known: the connection ends."""
+
+    def __len__(self) -> int:
+        """Nothing of the message is held."""
+        return 0
 
 
 Frame = bytes | bytearray | Fault
@@ -69,6 +77,12 @@ class Framer:
         self._fields = 0
         self._length: int | None = None
         self._overlong = False
+        self._lengths: dict[bytes, int] = {}
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a message, or one to be refused, has begun and is not over."""
+        return bool(self._need or self._held or self._skip or self._skip_line)
 
     def feed(self, data: bytes) -> list[Frame]:
         """The messages that `data` completes, in order; a `Fault` in the place of each that cannot be."""
@@ -107,6 +121,8 @@ class Framer:
             elif self._hold_line(data, position, newline, frames):
                 frames += _message(self._held)
                 self._held = bytearray()
+            if newline - position <= _SMALL_BYTES and 0 < len(data) - newline <= self.limit_bytes:
+                newline = _take_lines(data, newline + 1, frames) - 1
             position = newline + 1
         if not self._skip_line and position < len(data):
             self._skip_line = not self._hold_line(data, position, len(data), frames)
@@ -127,6 +143,7 @@ class Framer:
     def _feed_blocks(self, data: bytes, frames: list[Frame]) -> None:
         position = 0
         size = len(data)
+        are_usual = True
         while position < size and not self.broken:
             if self._need:
                 position = self._body(data, position, frames)
@@ -137,11 +154,42 @@ class Framer:
                 position = start + length
                 if length <= self.limit_bytes and position <= size:
                     frames.append(data[start:position])
+                    if length <= _SMALL_BYTES and are_usual and size - position > 2 * length:
+                        position, are_usual = self._take_blocks(data, position, frames)
                 else:
                     position = start
                     self._begin(length, frames)
             else:
                 position = self._header_line(data, position, frames)
+
+    def _take_blocks(self, data: bytes, position: int, frames: list[Frame]) -> tuple[int, bool]:
+        """Many messages at once, as long as they are whole and their headers of the usual shape.
+
+        (Where the next one begins; false where that is no such message.)
+        """
+        first, *pieces = data[position:].split(_COMMON, _MANY)
+        if first:
+            return position, False
+        lengths, add, taken = self._lengths, frames.append, -len(frames)
+        end = len(data)
+        if len(pieces) == _MANY:
+            end -= len(_COMMON) + len(pieces.pop())
+        for piece in pieces:
+            digits, _, body = piece.partition(_GAP)
+            if lengths.get(digits) != len(body) and (not body or self._length_in(digits) != len(body)):
+                begun = pieces[taken + len(frames) :]
+                return end - sum(map(len, begun)) - len(_COMMON) * len(begun), False
+            add(body)
+        return end, True
+
+    def _length_in(self, digits: bytes) -> int:
+        """The length that a header of the usual shape gives; 0 where that is none, or too much."""
+        if len(digits) > _LENGTH_DIGITS or not digits.isdigit() or int(digits) > self.limit_bytes:
+            return 0
+        length = int(digits)
+        if 0 < length <= _SMALL_BYTES and len(self._lengths) < _LENGTHS:
+            self._lengths[digits] = length
+        return length
 
     def _body(self, data: bytes, position: int, frames: list[Frame]) -> int:
         stop = position + self._need
@@ -259,6 +307,13 @@ def _common_header(data: bytes, position: int) -> int:
     start = position + len(_COMMON)
     end = data.find(b"\r\n\r\n", start, start + _LENGTH_DIGITS + 4)
     return end + 4 if end > 0 and data[start:end].isdigit() else 0
+
+
+def _take_lines(data: bytes, position: int, frames: list[Frame]) -> int:
+    """Many lines at once, none too long; where the next begins."""
+    *lines, rest = data[position:].split(b"\n", _MANY)
+    frames += [line for line in lines if line and not line.isspace()]
+    return len(data) - len(rest)
 
 
 def _message(line: bytes | bytearray) -> list[Frame]:

@@ -10,13 +10,15 @@ NULL_ID = b"null"
 SNIFFED_BYTES = 256
 """How much of a body that is not held is looked at for its id (contract, Transport)."""
 
-_ID_STARTS = frozenset(b'"-0123456789n')
+ID_STARTS = frozenset(b'"-0123456789n')
+"""The first byte of a value that may be an id: a string, a number (also a float) or null."""
+
 _TOKEN = rb'[\s\xef\xbb\xbf]*("(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s"{}\[\]:,]+)'
 
 
 def is_id(text: bytes) -> bool:
     """Whether a JSON value may be an id: a string, a number (also a float) or null."""
-    return text[0] in _ID_STARTS
+    return text[0] in ID_STARTS
 
 
 def sniff_id(prefix: bytes | bytearray) -> bytes:

@@ -12,11 +12,15 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from compactd.errors import Cancelled, CompactdError, Detail, LimitExceeded
 from compactd.rpc.envelope import Envelope
 from compactd.rpc.framing import Framer
-from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
+from compactd.rpc.pipes import JOIN_BYTES, UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import encode
 from compactd.rpc.surrogates import encode_detail
 
 INTERNAL_ERROR = -32603
+
+_HEAD = b'Content-Length: %d\r\n\r\n{"jsonrpc":"2.0","id":'
+_ANSWER_BYTES = len(b'{"jsonrpc":"2.0","id":,"result":}')
+_SMALL_BYTES = 1024
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -59,6 +63,8 @@ class Outgoing:
 
     def __init__(self, writer: Writer, framer: Framer) -> None:
         self._writer = writer
+        self._write = writer.write
+        self._heads: dict[int, bytes] = {}
         self._framer = framer
         self._early: list[bytes] = []
         self.is_held = True
@@ -69,7 +75,22 @@ class Outgoing:
 
     def answer(self, id: bytes, result: bytes) -> None:
         """The result of a request."""
-        self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
+        size = len(id) + len(result)
+        if size >= JOIN_BYTES:
+            self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
+        elif self._framer.lines:
+            answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n'
+            self._write(answer % (_in_one_line(id), _in_one_line(result)))
+        else:
+            head = self._heads.get(size) or self._head(size)
+            self._write(b"".join((head, id, b',"result":', result, b"}")))
+
+    def _head(self, size: int) -> bytes:
+        """What stands before an id and a result of so many bytes."""
+        head = _HEAD % (_ANSWER_BYTES + size)
+        if size < _SMALL_BYTES:
+            self._heads[size] = head
+        return head
 
     def refuse(self, id: bytes, error: ErrorObject) -> None:
         """The error of a request."""
@@ -147,13 +168,13 @@ class Outgoing:
             self._send((body,))
 
     def _send(self, pieces: tuple[bytes, ...]) -> None:
-        size = sum(map(len, pieces))
         if self._framer.lines:
             # A user's JSON goes out byte for byte, but a line break between its tokens would end the line.
-            self._writer.write((*map(_in_one_line, pieces), b"\n"), size + 1)
+            pieces = (*map(_in_one_line, pieces), b"\n")
         else:
-            head = b"Content-Length: %d\r\n\r\n" % size
-            self._writer.write((head, *pieces), len(head) + size)
+            pieces = (b"Content-Length: %d\r\n\r\n" % sum(map(len, pieces)), *pieces)
+        for piece in pieces:
+            self._writer.write(piece)
 
 
 def error_object(error: BaseException, context: str) -> ErrorObject:

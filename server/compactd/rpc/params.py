@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
@@ -32,8 +33,12 @@ class ParamsReader:
         self._params = params
         self._known = {*params.__struct_encode_fields__, *_TOKENS.values()}
         self._warned: set[str] = set()
-        self._decode = msgspec.json.Decoder(_twin(params, strict=True)).decode
-        self._decode_lax = msgspec.json.Decoder(_twin(params, strict=False)).decode
+        self.is_strict = True
+        """Whatever was read so far fitted `strict`."""
+        self.strict = _twin(params, strict=True)
+        """What params are decoded to, if nothing about them is odd."""
+        self._decode = msgspec.json.Decoder(self.strict).decode
+        self._lax: Callable[[Raw | bytes], Struct] | None = None
 
     def read(self, raw: Raw | UnsetType) -> Struct:
         """The params. Absent or null ones are `{}`; fields we do not know are logged once and ignored.
@@ -64,6 +69,13 @@ class ParamsReader:
             except msgspec.ValidationError as other:
                 error = other
         raise invalid_params(error) from None
+
+    def _decode_lax(self, raw: Raw | bytes) -> Struct:
+        if self._lax is None:
+            self._lax = msgspec.json.Decoder(_twin(self._params, strict=False)).decode
+        params = self._lax(raw)
+        self.is_strict = False
+        return params
 
     def _warn(self, raw: Raw) -> None:
         names = msgspec.json.decode(raw, type=dict[str, Raw]).keys() - self._known - self._warned

@@ -6,16 +6,18 @@ blocked client would block the loop. Numbers that two threads share are each wri
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
-from compactd.rpc.framing import Fault, Frame, Framer
+from compactd.rpc.framing import Frame, Framer
+from compactd.rpc.large import LARGE_BYTES, Large, looked_at
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,13 +28,20 @@ UNSENT_LIMIT_BYTES = 64 * 1024 * 1024
 UNHANDLED_LIMIT_BYTES = 8 * 1024 * 1024
 """Of complete messages that were read and not yet handled; above it the reader waits."""
 
-_READ_BYTES = 1 << 16
+READ_BYTES = 1 << 16
+"""Asked for at once, as long as no read gives so much."""
 _BIG_READ_BYTES = 1 << 20
 _WRITE_BYTES = 1 << 20  # in one call: how fine `unsent_bytes` is counted
-_JOIN_BYTES = 1 << 16  # larger pieces are written by themselves rather than copied
+_SMALL_BYTES = 4096  # pieces that are no larger on average are joined without a look at each
+JOIN_BYTES = 1 << 16
+"""Larger pieces are written by themselves rather than copied."""
 
 # poll promises that so much can be written to a pipe without blocking (Python's select documentation).
 _DIRECT_BYTES: int = getattr(select, "PIPE_BUF", 0) if hasattr(select, "poll") else 0
+# Where the system writes what there is room for, and does not block: pwritev2(2), for pipes since Linux 6.4.
+_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0) if hasattr(os, "pwritev") else 0
+_NOWAIT_BYTES = 1 << 16  # what a pipe holds
+_UNKNOWN = (errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS, errno.ESPIPE)
 
 
 class Writer:
@@ -49,8 +58,9 @@ class Writer:
         """Nobody reads any more: what is written is dropped."""
         self.progressed: Callable[[], None] = _nothing
         """Called, in the writer's thread, whenever fewer bytes wait."""
+        self.unflushed_bytes = 0
+        """Written and not handed on yet. Handing on is for the loop, so only `flush` makes it less."""
         self._outbox: list[bytes] = []
-        self._outbox_bytes = 0
         self._queued_bytes = 0  # handed on, by the loop
         self._sent_bytes = 0  # written, by whoever writes; the loop only while nothing is queued
         self._queue: SimpleQueue[bytes] = SimpleQueue()
@@ -59,6 +69,8 @@ class Writer:
         self._flushing = False
         kind = os.fstat(fd).st_mode
         self._poll = None
+        self._nowait = _NOWAIT
+        """The flag, as long as the system knows it."""
         if _DIRECT_BYTES and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
             self._poll = select.poll()
             self._poll.register(fd, select.POLLOUT)
@@ -66,14 +78,16 @@ class Writer:
     @property
     def unsent_bytes(self) -> int:
         """What the client has not taken yet."""
-        return self._queued_bytes - self._sent_bytes + self._outbox_bytes
+        return self._queued_bytes - self._sent_bytes + self.unflushed_bytes
 
-    def write(self, pieces: Iterable[bytes], size_bytes: int) -> None:
-        """Puts pieces, `size_bytes` in all, at the end of what is to be sent. The next `flush` sends them."""
-        if self.is_gone:
-            return
-        self._outbox += pieces
-        self._outbox_bytes += size_bytes
+    def is_full(self) -> bool:
+        """Whether too much waits for a client that is still there."""
+        return self.unsent_bytes > UNSENT_LIMIT_BYTES and not self.is_gone
+
+    def write(self, data: bytes) -> None:
+        """Puts bytes at the end of what is to be sent. The next `flush` sends them."""
+        self._outbox.append(data)
+        self.unflushed_bytes += len(data)
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self.flush)
@@ -85,11 +99,16 @@ class Writer:
     def flush(self) -> None:
         """Hands on all that was written."""
         self._flushing = False
-        pieces, size = self._outbox, self._outbox_bytes
+        pieces, size = self._outbox, self.unflushed_bytes
         if not pieces:
             return
-        self._outbox, self._outbox_bytes = [], 0
-        if size <= _DIRECT_BYTES and self._queued_bytes == self._sent_bytes and self._may_write():
+        self._outbox, self.unflushed_bytes = [], 0
+        if self.is_gone:
+            return
+        if size < min(_WRITE_BYTES, _SMALL_BYTES * len(pieces)):
+            pieces = [b"".join(pieces)]
+        at_once = self._poll is not None and self._queued_bytes == self._sent_bytes
+        if at_once and size <= (_NOWAIT_BYTES if self._nowait else _DIRECT_BYTES):
             self._write_now(b"".join(pieces))
         else:
             self._queued_bytes += size
@@ -102,12 +121,9 @@ class Writer:
             self._mark = None
             self._loop.call_soon(act)
 
-    def _may_write(self) -> bool:
-        return self._poll is not None and bool(self._poll.poll(0))
-
     def _write_now(self, data: bytes) -> None:
         try:
-            written = os.write(self._fd, data)
+            written = self._what_goes(data)
         except BlockingIOError:
             written = 0
         except OSError:
@@ -117,10 +133,23 @@ class Writer:
             self._queued_bytes += len(data) - written
             self._hand_on([data[written:]])
 
+    def _what_goes(self, data: bytes) -> int:
+        """Writes what goes without waiting, and says how much."""
+        if self._nowait:
+            try:
+                return os.pwritev(self._fd, (data,), -1, self._nowait)
+            except OSError as refused:
+                if refused.errno not in _UNKNOWN:
+                    raise
+                self._nowait = 0
+        if len(data) > _DIRECT_BYTES or self._poll is None or not self._poll.poll(0):
+            return 0
+        return os.write(self._fd, data)
+
     def _hand_on(self, pieces: list[bytes]) -> None:
         small: list[bytes] = []
         for piece in pieces:
-            if len(piece) < _JOIN_BYTES:
+            if len(piece) < JOIN_BYTES:
                 small.append(piece)
                 continue
             if small:
@@ -140,12 +169,12 @@ class Writer:
             pieces = [self._queue.get()]
             size = len(pieces[0])
             try:
-                while size < _JOIN_BYTES:
+                while size < JOIN_BYTES:
                     pieces.append(self._queue.get_nowait())
                     size += len(pieces[-1])
             except Empty:
                 pass
-            for data in (b"".join(pieces),) if size < 2 * _JOIN_BYTES else pieces:
+            for data in (b"".join(pieces),) if size < 2 * JOIN_BYTES else pieces:
                 self._send(data)
 
     def _send(self, data: bytes) -> None:
@@ -189,7 +218,7 @@ class Reader:
         self._loop = loop
         self._writer = writer
         self._ready: Callable[[], None] = _nothing
-        self.frames: deque[Frame | None] = deque()
+        self.frames: deque[Frame | Large | None] = deque()
         self.handled_bytes = 0
         """Of the messages taken from `frames`; counted by whoever takes them."""
         self.woken = False
@@ -219,7 +248,7 @@ class Reader:
             self._hand_over([None])
 
     def _read(self) -> None:
-        size = _READ_BYTES
+        size = READ_BYTES
         data = b"?"
         while data and not self._framer.broken:
             if self._is_full():
@@ -231,14 +260,26 @@ class Reader:
                 continue
             except OSError:  # a terminal that hung up: there is no more to come
                 data = b""
-            size = _BIG_READ_BYTES if len(data) >= _READ_BYTES else _READ_BYTES
-            frames = self._framer.feed(data) if data else self._framer.end()
-            for frame in frames:
-                if not isinstance(frame, Fault):
-                    self._read_bytes += len(frame)
-            self._hand_over(frames)
+            size = _BIG_READ_BYTES if len(data) >= READ_BYTES else READ_BYTES
+            self._take(data)
+            if data and not self._goes_on(data):
+                return
 
-    def _hand_over(self, frames: Sequence[Frame | None]) -> None:
+    def _take(self, data: bytes) -> None:
+        """Hands over what a read gave; nothing is the end."""
+        frames = self._framer.feed(data) if data else self._framer.end()
+        self._read_bytes += sum(map(len, frames))
+        if frames and isinstance(first := frames[0], bytearray):
+            # Begun by an earlier read: no other can be, nor be as large.
+            self._hand_over([looked_at(first) if len(first) > LARGE_BYTES else bytes(first)])
+            del frames[0]
+        self._hand_over(frames)
+
+    def _goes_on(self, data: bytes) -> bool:
+        """Behind each read that gave something: False where no more is to be read."""
+        return True
+
+    def _hand_over(self, frames: Sequence[Frame | Large | None]) -> None:
         self.frames += frames
         if frames and not self.woken:
             self.woken = True

@@ -46,32 +46,31 @@ class Notify(Protocol):
     def __call__(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool: ...
 
 
-class Request:
-    """One call of a method, as its handler sees it."""
+class Request(Struct, eq=False):
+    """One call of a method, as its handler sees it. Made with the first three."""
 
-    __slots__ = ("_after", "_notify", "_progress", "id", "is_answered", "name", "task", "title", "token")
-
-    def __init__(self, id: bytes | None, name: str, notify: Notify) -> None:
-        self.id = id
-        """The JSON text of the id, exactly as it came; None for a notification, which has no answer."""
-        self.name = name
-        """The method."""
-        self.title = name
-        """What an editor shows above the progress, behind our name."""
-        self.token: bytes | None = None
-        """The JSON text of the client's `workDoneToken`."""
-        self.task: asyncio.Future[Reply] | None = None
-        """Where it takes longer than one step. Cancelling it cancels the request."""
-        self.is_answered = False
-        self._notify = notify
-        self._after: list[Callable[[], None]] | None = None
-        self._progress: Literal["none", "begun", "ended"] = "none"
+    id: bytes | None
+    """The JSON text of the id, exactly as it came; None for a notification, which has no answer."""
+    name: str
+    """The method."""
+    _notify: Notify
+    title: str = ""
+    """What an editor shows above the progress, behind our name; empty: the method."""
+    token: bytes | None = None
+    """The JSON text of the client's `workDoneToken`."""
+    task: asyncio.Future[Reply] | None = None
+    """Where it takes longer than one step. Cancelling it cancels the request."""
+    is_answered: bool = False
+    """The answer is on its way, or would be if there were one to give."""
+    then: list[Callable[[], None]] | None = None
+    """What is to follow the answer."""
+    _progress: Literal["none", "begun", "ended"] = "none"
 
     def after(self, act: Callable[[], None]) -> None:
         """Calls `act` right after the answer was put on its way, also where that is an error."""
-        if self._after is None:
-            self._after = []
-        self._after.append(act)
+        if self.then is None:
+            self.then = []
+        self.then.append(act)
 
     def progress(self, fraction: float, message: str | None = None) -> None:
         """Tells a client that gave a `workDoneToken` how far the work is: 0 to 1. Else does nothing."""
@@ -82,9 +81,9 @@ class Request:
 
     def begin(self) -> None:
         """Begins the progress, if there is a token and it has not begun."""
-        if self.token is not None and self._progress == "none":
+        if self.token is not None and self._progress == "none" and not self.is_answered:
             self._progress = "begun"
-            self._report(ProgressBegin(title=f"compactd: {self.title}"))
+            self._report(ProgressBegin(title=f"compactd: {self.title or self.name}"))
 
     def end(self) -> None:
         """Ends the progress, if it has begun: the token is good until the answer."""
@@ -94,7 +93,7 @@ class Request:
 
     def take_after(self) -> Sequence[Callable[[], None]]:
         """What is to follow the answer, handed out once."""
-        acts, self._after = self._after, None
+        acts, self.then = self.then, None
         return acts or ()
 
     def _report(self, value: ProgressBegin | ProgressReport | ProgressEnd, droppable: bool = False) -> None:

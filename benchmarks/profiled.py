@@ -4,7 +4,7 @@
 
 Each state of the daemon is taken out of git into a folder of its own and driven by today's client. py-spy
 (https://github.com/benfred/py-spy) is no dependency: it is looked for on PATH (`pip install py-spy`), samples
-the daemon from outside, and counts a thread only while it runs. `--document` writes docs/profiles.md.
+the daemon from outside, and counts a thread only while it runs. `--document` writes docs/speedups.md.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ from msgspec import Struct
 
 from benchmarks import opening
 from benchmarks.compacting import check, rest
+from benchmarks.conversation import messages_of
 from benchmarks.figures import machine
 from benchmarks.peers import COMPACTD, HERE, Peer, environment
-from benchmarks.sessions import append_until, start
+from benchmarks.sessions import MODEL, append_until, start
 from benchmarks.streaming import KEEP, QUICK, SUMMARISER, model_server
+from benchmarks.transport import flood
 
 REPOSITORY = HERE.parent
-PAGE = REPOSITORY / "docs" / "profiles.md"
+PAGE = REPOSITORY / "docs" / "speedups.md"
 RATE = 1000
 """Samples a second."""
 
@@ -79,6 +81,30 @@ SPEEDUPS = (
         "summary is checked with is read while the model writes.",
         "a session of 200k tokens compacted with a model that answers after 2.5 s, five times",
         before="5e143f3",
+    ),
+    Speedup(
+        "reading",
+        "What a compaction without a model reads for, it finds in fewer passes.",
+        "a stored session of 200k tokens opened and compacted without a model at once, three times",
+        before="cfa1fec",
+    ),
+    Speedup(
+        "plan",
+        "What a plan asks of each message is kept since its append.",
+        "a session of 1M tokens planned (`dry_run`, `plan_only`), fifty times",
+        before="cfa1fec",
+    ),
+    Speedup(
+        "counting",
+        "Much text is counted in two threads.",
+        "1M tokens imported, three times",
+        before="cfa1fec",
+    ),
+    Speedup(
+        "pipelined",
+        "What one read brings is answered in one go.",
+        "50,000 pings that are sent as fast as they are read",
+        before="cfa1fec",
     ),
 )
 
@@ -157,6 +183,9 @@ def _function(frame: str) -> str:
 # --- what is driven -------------------------------------------------------------------------------------
 
 OPENED, COMPACTED, SUMMARISED = 10, 2, 5
+COLD, PLANNED, IMPORTED = 3, 50, 3
+SMALL_TOKENS = 6_000
+"""Of a session whose compaction brings what is loaded once."""
 
 
 def _opening(env: Mapping[str, str], sampled: Sampled) -> int:
@@ -206,10 +235,61 @@ def _summary(env: Mapping[str, str], sampled: Sampled) -> int:
     return SUMMARISED
 
 
+def _reading(env: Mapping[str, str], sampled: Sampled) -> int:
+    opening.store_long(env, 200_000)
+    for _ in range(COLD):
+        with Peer(COMPACTD, env) as peer:
+            start(peer, "small")
+            append_until(peer, "small", SMALL_TOKENS)
+            rest(peer)
+            check(peer.call("session/compact", {"session_id": "small", "keep_recent": 1_000}))
+            with sampled(peer):
+                start(peer, opening.SESSION)
+                check(peer.call("session/compact", {"session_id": opening.SESSION, "keep_recent": KEEP}))
+            peer.call("session/undo", {"session_id": opening.SESSION})
+            peer.call("session/delete", {"session_id": "small"})
+    return COLD
+
+
+def _plan(env: Mapping[str, str], sampled: Sampled) -> int:
+    asked = {"session_id": "long", "keep_recent": KEEP, "dry_run": True, "plan_only": True}
+    with Peer(COMPACTD, env) as peer:
+        start(peer, "long")
+        append_until(peer, "long", 1_000_000)
+        rest(peer)
+        check(peer.call("session/compact", asked))
+        with sampled(peer):
+            for _ in range(PLANNED):
+                peer.call("session/compact", asked)
+    return PLANNED
+
+
+def _counting(env: Mapping[str, str], sampled: Sampled) -> int:
+    messages = messages_of(4_000_000)
+    with Peer(COMPACTD, env) as peer:
+        peer.call("tokens/count", {"text": "the ranks are loaded", "model": MODEL})
+        with sampled(peer):
+            for _ in range(IMPORTED):
+                peer.call("session/import", {"content": messages, "format": "neutral", "model": MODEL})
+    return IMPORTED
+
+
+def _pipelined(env: Mapping[str, str], sampled: Sampled) -> int:
+    with Peer(COMPACTD, env) as peer:
+        flood(peer, 1_000)
+        with sampled(peer):
+            flood(peer, 50_000)
+    return 1
+
+
 WORK: Mapping[str, Callable[[Mapping[str, str], Sampled], int]] = {
     "opening": _opening,
     "compaction": _compaction,
     "summary": _summary,
+    "reading": _reading,
+    "plan": _plan,
+    "counting": _counting,
+    "pipelined": _pipelined,
 }
 
 

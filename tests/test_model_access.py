@@ -66,3 +66,44 @@ def test_a_file_that_hangs_does_not_hold_the_loop_and_the_environments_key_stand
     assert access.provider("openai/gpt-4.1", None, None)[1] == "gpt-4.1"
     # Whoever still reads it gets its end.
     os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+
+
+def test_those_who_ask_at_once_share_a_look_that_began_after_they_asked(tmp_path: Path) -> None:
+    access = ModelAccess({}, tmp_path)
+    named: list[str] = []
+
+    async def asked() -> None:
+        await access.read(FOREVER_S)
+        named.append(access.provider("groq/llama", None, None)[1])
+
+    async def run() -> int:
+        first = asyncio.ensure_future(access.read(FOREVER_S))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        written(tmp_path, "keys.toml", 'groq = "gsk-1"')
+        tasks = [asyncio.ensure_future(asked()) for _ in range(100)]
+        await asyncio.sleep(0)
+        beside = len(asyncio.all_tasks()) - len(tasks) - 1
+        await asyncio.gather(first, *tasks)
+        return beside
+
+    beside = asyncio.run(run())
+
+    assert named == 100 * ["llama"]
+    assert beside <= 3  # the first, and two looks
+
+
+def test_whoever_gives_up_waiting_for_a_look_leaves_it_to_the_others(tmp_path: Path) -> None:
+    written(tmp_path, "keys.toml", 'groq = "gsk-1"')
+    access = ModelAccess({}, tmp_path)
+
+    async def run() -> None:
+        tasks = [asyncio.ensure_future(access.read(FOREVER_S)) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[0].cancel()
+        await asyncio.gather(*tasks[1:])
+        await access.read(FOREVER_S)
+
+    asyncio.run(run())
+
+    assert access.provider("groq/llama", None, None)[1] == "llama"

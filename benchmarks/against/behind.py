@@ -6,16 +6,15 @@ Profiles: cProfile over the row's run in `drivers/compactd_side.py`, a session o
 from __future__ import annotations
 
 BEHIND = {
-    "count": "92 % of it is tiktoken's `encode_ordinary`, in one thread; it hands over a list of the tokens, "
-    "of which only the length is wanted. rs-bpe counts without making them.",
+    "count": "Nearly all of it is tiktoken's encoding, in a thread on each core. On one core rs-bpe, which "
+    "counts without making the tokens, is the quicker.",
     "estimate": "Block by block, with each call's arguments decoded and written as compact JSON, so that "
     "white space changes no count: a fifth of it. A session does this once for each message, at its append, "
     "and never again.",
-    "cut": "Which cuts are safe is found out for all of the messages each time: two thirds is the pairing of "
-    "calls with their results. The walk itself ends after the tokens that stay.",
-    "plan": "Five passes over the messages of the view: what is sent (27 %), the pairs (19 %), the size of "
-    "each (14 %), which calls belong together (11 %), which cuts are safe (7 %). Nothing of them is kept "
-    "from one plan to the next.",
+    "cut": "What is kept of the messages is copied, so that a worker may read it while the session goes on; "
+    "the walk and the move are searches in it.",
+    "plan": "Of 0.11 ms at 100k tokens 43 % is the smallest summary with the user's constraints, 15 % the "
+    "plan's own lists, 12 % where the session stands, 8 % copying what is kept of the messages, 6 % the cut.",
     "trim": "95 % of it is reading what goes for what the agent uses again, which a note without a model "
     "still names. The others drop without reading; a session reads each message once.",
     "compact": "65 % of it is reading what goes, line by line, for what is needed again. A session reads "

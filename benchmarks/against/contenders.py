@@ -52,8 +52,9 @@ CONTENDERS = (
         rows={row: row for row in ("count", "estimate", "cut", "plan", "trim", "compact", "load")},
         how={
             "estimate": "characters ÷ 4, as the specs have it",
-            "cut": "walk back, safe cuts, move to one of them; the counts are kept since the append",
-            "plan": "what goes, stays, is pinned and shortened, the user's constraints, every budget",
+            "cut": "walk back, move to a safe cut; sums of tokens and safe cuts are kept up at each append",
+            "plan": "what goes, stays, is pinned and shortened, the user's constraints, every budget; what it"
+            " asks of a message is kept since the append, the user's constraints since the plan before",
             "trim": "truncate: the plan, and a note of what went and is used again; the journal keeps it all",
             "compact": "extract: a record of what is likely to be needed again",
         },
@@ -64,6 +65,12 @@ CONTENDERS = (
         kind="ours",
         rows={"estimate": "estimate_scripts"},
         how={"estimate": "by script and kind of text, for models whose tokenizer is not public"},
+    ),
+    Contender(
+        name="compactd, 1 thread",
+        side="compactd_side",
+        kind="ours",
+        rows={"count": "count_one"},
     ),
     Contender(
         name="msgspec",
@@ -87,6 +94,7 @@ CONTENDERS = (
         rows={"count": "count"},
         cannot=dict.fromkeys(("plan", "compact", "load"), TOKENS_ONLY),
     ),
+    Contender(name="rs-bpe, 2 threads", side="rs_bpe_side", place="small", rows={"count": "count_two"}),
     Contender(
         name="gpt-tokenizer",
         side="gpt_tokenizer_side",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -23,6 +24,9 @@ WARM = "warm"
 """A session that is there in every daemon, for the small requests."""
 
 WHAT_CHARS = 80
+
+LATER = "import numpy, httpx, anyio._backends._asyncio, httpcore._backends.anyio, h11"
+"""What the first summary imports: an installation has its bytecode, a folder of the run's own has not."""
 
 STALL_MS = 10.0
 """How long the loop may stand still."""
@@ -133,9 +137,12 @@ class Bench(Struct, frozen=True):
         await line.stop()
 
     async def prepare(self) -> None:
-        """Starts a daemon once, so that Python has kept the bytecode of what it imports."""
+        """Starts a daemon once, so that Python has kept the bytecode of all that is imported, also later."""
         async with self.daemon() as line:
             await self.warm(line)
+        later = await asyncio.create_subprocess_exec(sys.executable, "-P", "-c", LATER, env=self.env)
+        if await later.wait():
+            raise AssertionError("what a summary needs cannot be imported")
 
     async def warm(self, line: Line) -> None:
         """Begins a session and counts a text, so that the one load of the ranks, a few tenths of a second, is

@@ -3,7 +3,7 @@
 An `import` loads an extension module with the interpreter held. From a cold disk that took 0.2 to 0.35 s,
 and nobody was answered meanwhile (measured 2026-11: numpy 2.4, 28 MB of libraries beside 10 MB of its own).
 So its files are read, and loaded by the system's loader, before the import asks for them: both without the
-interpreter. What is left of the import holds it for 1 to 4 ms at a time.
+interpreter. What is left of the import holds it for 1 to 4 ms at a time, and breathes in between.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES, PathFinder
 from pathlib import Path
 from typing import Final
+
+from compactd.imports import breathing_imports
 
 MODULES: Final = ("_multiarray_umath", "_umath_linalg")
 """The extension modules that `import numpy` loads."""
@@ -39,7 +41,8 @@ def bring_numpy() -> None:
         # A hint that fails is no failure: what is wrong with the files the import says better.
         with suppress(ImportError, OSError, AttributeError, TypeError, ValueError):
             _prepare()
-    import numpy  # noqa: F401
+    with breathing_imports():
+        import numpy  # noqa: F401
 
 
 def _prepare() -> None:

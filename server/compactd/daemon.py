@@ -228,15 +228,7 @@ class Daemon:
         if self._connection is None:
             return
         head = encode(_EventHead(session_id=session_id, seq=seq))
-        body = b"".join(
-            (
-                b'{"jsonrpc":"2.0","method":"agent/event","params":',
-                head[:-1],
-                b",",
-                encode(event)[1:],
-                b"}",
-            )
-        )
+        body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
         self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
@@ -375,8 +367,11 @@ class Daemon:
 
 def _load_engine() -> None:
     """Imports what compactions need beside the loop, before one has to wait for it."""
-    import compactd.compacting
-    import compactd.learning  # noqa: F401
+    from compactd.imports import breathing_imports
+
+    with breathing_imports():
+        import compactd.compacting
+        import compactd.learning  # noqa: F401
 
 
 async def _nothing() -> None:

@@ -39,6 +39,7 @@ def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | No
 
 
 def inputs_of(session: Session, request: CompactRequest) -> Inputs:
+    """What a plan of the session as it stands is made of. O(messages), at the speed of memory."""
     state = session.fold
     last = state.compactions()[-1:]
     is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
@@ -56,7 +57,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         ),
         counter=session.counter,
         pinned=state.pinned_by_id(),
-        originals=tuple(state.path_items()),
+        known=state.kept.known(state.items, state.path, state.originals),
         limits=session.facts.limits if session.facts is not None else None,
     )
 
@@ -79,7 +80,7 @@ def work_of(
     inputs = inputs_of(session, request)
     return Work(
         inputs=inputs,
-        originals=inputs.originals,
+        originals=tuple(session.fold.path_items()),
         working_dir=session.working_dir,
         cache=facts,
         check=check,

@@ -33,7 +33,7 @@ from compactd.core.entries import (
 )
 from compactd.core.intake import New, Report, take
 from compactd.core.projection import Pending
-from compactd.core.tokens import system_tokens, tool_tokens
+from compactd.core.tokens import messages_tokens, system_tokens, tool_tokens
 from compactd.errors import CompactdError, InvalidParams
 from compactd.following import decode_entries
 from compactd.formats.detect import detect, read
@@ -270,7 +270,7 @@ def _append(session: Session, lines: Sequence[Reported], now: float) -> tuple[En
         session.fold,
         New(
             read=[(message, raw) for message, raw, _ in lines],
-            tokens=[session.count_message(message) for message, _, _ in lines],
+            tokens=messages_tokens([message for message, _, _ in lines], session.counter),
             own_reports=reports,
         ),
         at=now,

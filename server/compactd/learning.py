@@ -15,12 +15,14 @@ from time import monotonic
 
 import msgspec
 
+from compactd.cooling import Cooler
 from compactd.core.constraints import limits_in
 from compactd.core.directory import working_directory
 from compactd.core.entries import Appended, Item
 from compactd.core.ondemand import OnDemand
 from compactd.core.units import FactCache
 from compactd.errors import CompactdError
+from compactd.resting import give_all_back
 from compactd.session import Session
 
 QUIET_S = 0.05
@@ -31,6 +33,9 @@ SLICE_S = 0.005
 
 MOST_CHARS = 100_000_000
 """Of all sessions together, code points; further messages are read when they are compacted."""
+
+GIVEN_BACK_CHARS = 1_000_000
+"""After so many more, memory that is free again is given back to the system, once all is read."""
 
 TAKEN_UP = 2_000
 """Entries at most that are taken up at once, on the loop: less than a millisecond."""
@@ -50,13 +55,17 @@ class Learner:
         self._sessions = sessions
         self._in_worker = in_worker
         self._quiet_s = quiet_s
+        self._cooler = Cooler(sessions)
         self._asked_at = 0.0
         self._grown: dict[str, _Reading] = {}
+        self._learnt = self._given_back_at = 0
+        """Code points of all sessions, now and when memory was given back."""
         self._task: asyncio.Task[None] | None = None
 
     def asked(self, method: str, session_id: str) -> None:
         """Told of every request: what was begun waits; a session that grows is read once it is quiet."""
         self._asked_at = monotonic()
+        self._cooler.asked(method, session_id)
         if method not in TOLD:
             return
         self._grown.setdefault(session_id, _Reading())
@@ -64,15 +73,17 @@ class Learner:
             self._task = asyncio.ensure_future(self._run())
 
     async def rested(self) -> None:
-        """Returns when there is nothing left to read."""
+        """Returns when there is nothing left to read or to let go of."""
         if self._task is not None:
             await self._task
+        await self._cooler.rested()
 
     async def stop(self) -> None:
         """Ends it, but for the slice that is being read."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
+        await self._cooler.stop()
 
     async def _run(self) -> None:
         while True:
@@ -82,7 +93,11 @@ class Learner:
                 continue
             found = self._next()
             if found is None:
-                return
+                if abs(self._learnt - self._given_back_at) < GIVEN_BACK_CHARS:
+                    return
+                self._given_back_at = self._learnt
+                await give_all_back(self._in_worker)
+                continue
             session, reading = found
             await self._in_worker(reading.slice_of(session))
 
@@ -95,6 +110,7 @@ class Learner:
                 del self._grown[session_id]
                 continue
             learnt += 0 if session.facts is None else session.facts.size
+            self._learnt = learnt
             if learnt < MOST_CHARS and session.running is None and reading.is_behind(session):
                 return session, reading
         return None
@@ -147,6 +163,8 @@ class _Reading:
                         if item.entry_id not in facts.limits:
                             facts.limits[item.entry_id] = limits_in(item)
                     if monotonic() > until:
+                        # At once: what stays among what goes keeps that from the system.
+                        facts.pack()
                         return
                 if not is_all:
                     return

@@ -75,10 +75,28 @@ class ModelAccess:
         self._links: Links | None = None
         self._keyring: Keyring | None = None
         self._retries: Retries | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._to_look: asyncio.Task[None] | None = None
+        """The look that is under way, and the one behind it."""
 
     async def read(self, read_s: float = READ_S) -> None:
         """Reads the user's keys, and the first time the limits, beside the loop; what cannot be read within
-        `read_s` is as it was, at first as if there were no file."""
+        `read_s` is as it was, at first as if there were no file.
+
+        Those who ask while one look is under way share the next: with a thread for each, a hundred
+        compactions that began at once kept the loop from everybody else for 0.2 s (measured 2026-11).
+        """
+        if self._to_look is None or self._to_look.done():
+            self._to_look = asyncio.ensure_future(self._look_behind(self._looking, read_s))
+        await asyncio.shield(self._to_look)
+
+    async def _look_behind(self, before: asyncio.Task[None] | None, read_s: float) -> None:
+        if before is not None and not before.done():
+            await asyncio.wait((before,))
+        self._looking, self._to_look = self._to_look, None
+        await self._look(read_s)
+
+    async def _look(self, read_s: float) -> None:
         given, keyring = self._given, self._keyring
 
         def look() -> tuple[ProviderLimits | NoProvider, Keyring]:

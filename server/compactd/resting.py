@@ -1,18 +1,20 @@
 """What a long computation leaves behind, given back: decoded messages that no request shows, free memory.
 
-Behind a compaction of 2M tokens the process held 19 times the session's journal more than before the session;
-with this 5 to 6, of which 1 is the journal's bytes and 1 what is known of the messages (measured 2026-11).
+Behind a compaction of 2M tokens the process held 19 times the session's journal more than before the session.
 What went into the summary is read again at the next compaction, in a worker.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 
 import msgspec
+from msgspec import Struct
 
 from compactd.core.ondemand import OnDemand
 from compactd.core.units import FactCache
@@ -22,16 +24,20 @@ from compactd.session import Session
 PIECE = 500
 """Messages looked at between two turns of the loop: less than a millisecond."""
 
-WORKERS = 3
-"""Threads that compute, each with a heap of its own."""
+WORKERS = 4
+"""The daemon's threads that compute, each with a heap of its own."""
 MEETING_S = 0.005
 """So long one that is idle waits for the others: another session may be waiting for it."""
+MEETINGS, PAUSE_S = 8, 0.1
+"""Meetings at most until each of them was there, and what is between two."""
 PIECE_BYTES = 100_000
 """Large enough that its freeing looks at the heap's end, small enough to come from the heap."""
 TRIM_THRESHOLD = -1
 """`M_TRIM_THRESHOLD` of mallopt(3)."""
 KEPT_BYTES = 64 << 20
 """Of a heap's end at other times: a compaction that gives back each array and asks for it again is slower."""
+
+InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
 _resting: set[asyncio.Task[None]] = set()
 """Tasks, so that somebody holds them."""
@@ -45,8 +51,11 @@ def rest_soon(session: Session) -> None:
 
 
 async def rest(session: Session) -> None:
-    """Makes the messages that the next request does not show bytes again, as in a session that was opened
-    from its file, packs what is known of them, and gives free memory back. O(messages), in pieces."""
+    """Packs what is known of the messages, makes those that the next request does not show bytes again, as in
+    a session that was opened from its file, and gives free memory back. O(messages), in pieces."""
+    # First what goes: what stays then fills its gaps.
+    with suppress(RuntimeError):  # the workers may be gone by now: the process ends
+        await session.world.in_worker(partial(settle, session.facts))
     state, decode = session.fold, decoder_of(session.entries)
     shown = frozenset(item.entry_id for item in state.items)
     ids = tuple(state.originals)
@@ -59,11 +68,20 @@ async def rest(session: Session) -> None:
             if entry_id not in shown and item.is_decoded and item.source is not None:
                 body = OnDemand(item.source, decode)
                 state.originals[entry_id] = msgspec.structs.replace(item, body=body)
+    await give_all_back(session.world.in_worker)
+
+
+async def give_all_back(in_worker: InWorker) -> None:
+    """Gives free memory back to the system, that of each worker too."""
+    reached: set[int | None] = set()
     with suppress(RuntimeError):  # the workers may be gone by now: the process ends
-        await session.world.in_worker(partial(settle, session.facts))
-        meeting = threading.Barrier(WORKERS)
-        work = partial(give_back, meeting)
-        await asyncio.gather(*(session.world.in_worker(work) for _ in range(WORKERS)))
+        for _ in range(MEETINGS):
+            work = partial(give_back, threading.Barrier(WORKERS), reached)
+            await asyncio.gather(*(in_worker(work) for _ in range(WORKERS)))
+            if len(reached) >= WORKERS or threading.main_thread().ident in reached:
+                return
+            # One was busy, or the machine is, and another came twice.
+            await asyncio.sleep(PAUSE_S)
 
 
 def settle(facts: FactCache | None) -> None:
@@ -73,30 +91,55 @@ def settle(facts: FactCache | None) -> None:
             facts.settle()
 
 
-def give_back(meeting: threading.Barrier) -> None:
+def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
     """Gives the memory that is free back to the system, where the C library keeps it (glibc does). Some
     milliseconds, not holding the interpreter.
 
     `malloc_trim` leaves the end of each thread's own heap alone (glibc 2.36, seen 2026-11: 16 MB behind a
     compaction of 0.6M tokens): each worker, at the `meeting` of all, frees a piece under a low threshold,
-    which cuts its heap.
+    which cuts its heap. Adds who did to `reached`.
     """
-    try:
-        import ctypes
-
-        libc = ctypes.CDLL(None)
-        trim, adjust, allocate, free = libc.malloc_trim, libc.mallopt, libc.malloc, libc.free
-    except (ImportError, OSError, AttributeError, TypeError):
-        return  # another C library, another system
-    allocate.restype, allocate.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
-    free.restype, free.argtypes = None, (ctypes.c_void_p,)
+    heap = _heap()
+    if heap is None:
+        reached.add(threading.main_thread().ident)
+        return
+    reached.add(threading.get_ident())
     place = 0
     if threading.current_thread() is not threading.main_thread():
         with suppress(threading.BrokenBarrierError):
             place = meeting.wait(MEETING_S)
-    adjust(TRIM_THRESHOLD, 0)
-    free(allocate(PIECE_BYTES))
-    adjust(TRIM_THRESHOLD, KEPT_BYTES)
+    if place == 0:
+        # A full collection empties Python's lists of spare tuples, each of which keeps a megabyte from the
+        # system that nothing else is in. It is to look at nothing: that would hold the loop (`collector.py`).
+        gc.freeze()
+        gc.collect()
+    heap.adjust(TRIM_THRESHOLD, 0)
+    heap.free(heap.allocate(PIECE_BYTES))
+    heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
     if place == 0:
         # What is free between two things that are not.
-        trim(0)
+        heap.trim(0)
+
+
+class _Heap(Struct, frozen=True):
+    """Functions of the C library."""
+
+    trim: Callable[[int], object]
+    adjust: Callable[[int, int], object]
+    allocate: Callable[[int], object]
+    free: Callable[[object], object]
+
+
+@cache
+def _heap() -> _Heap | None:
+    """None for another C library than glibc, or another system. Once: each `CDLL` makes classes that stay."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None)
+        heap = _Heap(libc.malloc_trim, libc.mallopt, libc.malloc, libc.free)
+    except (ImportError, OSError, AttributeError, TypeError):
+        return None
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, (ctypes.c_size_t,)
+    libc.free.restype, libc.free.argtypes = None, (ctypes.c_void_p,)
+    return heap

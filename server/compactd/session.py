@@ -48,6 +48,7 @@ from compactd.messages import (
 )
 from compactd.order import InOrder
 from compactd.providers.counters import counter_for, is_loaded
+from compactd.recounting import Recounting
 from compactd.settings import overlay
 from compactd.store.base import Journal, RecordsLost
 from compactd.world import World
@@ -116,6 +117,8 @@ class Session:
         self.resolved: Resolved
         self.lookup: Lookup | None
         self.counter: Counter
+        self.counted: Recounting | None = None
+        """The messages as the counter that comes next counts them, where they were counted before it came."""
         self.refresh()
 
     # --- settings -------------------------------------------------------------------------------------
@@ -138,7 +141,11 @@ class Session:
         self.lookup = self.world.lookup(model.model, model.base_url)
         self.window = self._window()
         self.counter = counter = self.counter_of(self.lookup)
-        self.fold.recount(counter.name, lambda message: message_tokens(message, counter))
+        counted, self.counted = self.counted, None
+        if counted is None or counted.counter != counter:
+            counted = Recounting(counter, self.fold.originals.values())
+        self.fold.recount(counter.name, counted.next)
+        counted.forget()
         self._standing: Standing | None = None
 
     def counter_of(self, found: Lookup | None) -> Counter:
@@ -375,14 +382,9 @@ class Session:
     def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
         """Puts the session on another model; the epoch rises where it had one. Number to wait for."""
         epoch = self.fold.epoch if self.fold.model.model is None else self.fold.epoch + 1
+        at = self.world.now()
         number = self.write(
-            ModelSet(
-                at=self.world.now(),
-                model=model,
-                base_url=base_url,
-                context_window=context_window,
-                epoch=epoch,
-            )
+            ModelSet(at=at, model=model, base_url=base_url, context_window=context_window, epoch=epoch)
         )
         self.refresh()
         return self._count_fixed() or number

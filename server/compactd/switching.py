@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec import Struct
 
 from compactd.core.asked import CompactRequest
 from compactd.core.budget import Size, Standing, room, stand
 from compactd.core.gauge import known_window
 from compactd.core.registry import Lookup
-from compactd.core.tokens import message_tokens, system_tokens, tool_tokens
+from compactd.core.tokens import system_tokens, tool_tokens
 from compactd.errors import CannotFit
 from compactd.messages import CompactionResult, ModelChanged
+from compactd.recounting import Recounting
 from compactd.rewinding import undo
 from compactd.session import Session
 
@@ -45,12 +48,16 @@ async def switch(session: Session, model: str, base_url: str | None) -> Switched
     world = session.world
     await world.ask_server(model, base_url)
     found = await world.in_worker(lambda: world.lookup(model, base_url))
-    compaction = None
+    compaction, counted = None, None
     if found is not None and session.fold.items:
-        after = await world.in_worker(lambda: _under(session, found, base_url))
+        counted = Recounting(session.counter_of(found), tuple(session.fold.originals.values()))
+        if counted.counter.name != session.counter.name:
+            await world.in_worker(counted.prepare)
+        after = await world.in_worker(partial(_under, session, found, base_url, counted))
         if after.decision.kind == "over":
-            compaction = await _made_to_fit(session, found, base_url, after)
+            compaction = await _made_to_fit(session, found, base_url, after, counted)
     session.free()
+    session.counted = counted
     number = session.set_model(model, base_url, None)
     session.handed_epoch = session.fold.epoch
     session.emit(ModelChanged(model=model, context_window=session.standing().window))
@@ -58,15 +65,15 @@ async def switch(session: Session, model: str, base_url: str | None) -> Switched
     return Switched(compaction=compaction, number=number)
 
 
-def _under(session: Session, found: Lookup, base_url: str | None) -> Standing:
-    """Where the session would stand under another model. O(view): its tokenizer may be another one."""
-    counter = session.counter_of(found)
+def _under(session: Session, found: Lookup, base_url: str | None, counted: Recounting) -> Standing:
+    """Where the session would stand under another model. O(view), `counted` what it counts."""
+    counter = counted.counter
     view, state = session.fold.view(), session.fold
     estimated = (
         system_tokens(state.system_prompt, counter)
         + sum(tool_tokens(tool, counter) for tool in session.tools())
         + sum(
-            item.tokens if counter.name == session.counter.name else message_tokens(item.message, counter)
+            item.tokens if counter.name == session.counter.name else counted.of(item.message)
             for item in view.items
         )
     )
@@ -75,7 +82,7 @@ def _under(session: Session, found: Lookup, base_url: str | None) -> Standing:
 
 
 async def _made_to_fit(
-    session: Session, found: Lookup, base_url: str | None, over: Standing
+    session: Session, found: Lookup, base_url: str | None, over: Standing, counted: Recounting
 ) -> CompactionResult:
     from compactd.compacting import compact
 
@@ -91,7 +98,7 @@ async def _made_to_fit(
             result = await compact(session, request)
         except CannotFit as error:
             raise _refused(found, over, error) from None
-        after = await session.world.in_worker(lambda: _under(session, found, base_url))
+        after = await session.world.in_worker(lambda: _under(session, found, base_url, counted))
         if after.decision.kind != "over":
             return result
         # What stays weighs more in the new model's tokens than what went did: pictures, pages, other scripts.

@@ -5,22 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from compactd.core.cuts import (
-    is_request,
-    kind_of,
-    move,
-    newest_request,
-    safe_cuts,
-    splits_no_open_call,
-    splits_no_pair,
-    starts_with_no_result,
-    walk_back,
-)
+from compactd.core.cuts import is_request, kind_of, move, newest_request, walk_back
 from compactd.core.entries import Item
+from compactd.core.outline import outline_of
 from compactd.core.pairs import match
 from compactd.core.rules import Move
 from compactd.core.settings import PROFILES
 from compactd.messages import Image, Message, Meta, Text, ToolCall, ToolResult
+from cut_laws import safe_cuts, splits_no_open_call, splits_no_pair, starts_with_no_result
 from dialogue import dialogue
 
 OPAL = PROFILES["opal"].rules.moves
@@ -33,8 +25,7 @@ def cuts(law: object, notation: str) -> list[int]:
 
 
 def moved(notation: str, stop: int, moves: tuple[Move, ...] = OPAL, start: int = 0) -> int | None:
-    items = dialogue(notation)
-    return move(items, stop, start, safe_cuts(items), moves)
+    return move(outline_of(dialogue(notation)), stop, start, moves)
 
 
 def user(*blocks: object, **meta: object) -> Message:
@@ -102,7 +93,7 @@ def test_the_newest_request_is_the_last_one_that_is_real() -> None:
 
 
 def test_the_walk_stops_where_the_total_exceeds_keep_or_reaches_it() -> None:
-    items = dialogue("U10 A10 U10 A10")
+    items = outline_of(dialogue("U10 A10 U10 A10"))
 
     assert [walk_back(items, keep, 0, inclusive=False) for keep in (19, 20, 39, 40)] == [2, 1, 0, None]
     assert [walk_back(items, keep, 0, inclusive=True) for keep in (19, 20, 39, 40, 41)] == [2, 2, 0, 0, None]

@@ -153,3 +153,41 @@ def test_what_was_packed_is_forgotten_with_its_message_and_gives_its_size_back()
     cache.forget("e1")
 
     assert (cache.size, list(cache.known())) == (0, [])
+
+
+def test_atoms_that_were_packed_keep_their_numbers_and_their_order() -> None:
+    cache = FactCache()
+    cache.learn(item("user", Text(text="keep load_entry in src/app/main.py, never --force")))
+    met = dict(cache.lexicon.atoms)
+    cache.settle()
+    again = cache.lexicon.atoms
+
+    assert len(met) >= 3
+    assert list(again.items()) == list(met.items())
+
+
+def test_a_file_that_several_messages_name_is_one_string() -> None:
+    cache = FactCache()
+    calls = [
+        Item(
+            entry_id=f"e{n}",
+            body=Message(
+                role="assistant",
+                content=(
+                    ToolCall(
+                        call_id=f"t{n}", name="Read", arguments=Raw(b'{"file_path": "src/app/main.py"}')
+                    ),
+                ),
+            ),
+            tokens=1,
+        )
+        for n in range(2)
+    ]
+    for call in calls:
+        cache.learn(call)
+    cache.settle()
+
+    first, second = (cache.files(call).read[0][1] for call in calls)
+
+    assert first == "src/app/main.py"
+    assert first is second

@@ -25,7 +25,14 @@ def on_disk(home: Path, text: str) -> list[str]:
     """Names of the files of the data folder that hold these bytes."""
     files = [path for path in home.rglob("*") if path.is_file()]
     assert files
-    return [path.name for path in files if text.encode() in path.read_bytes()]
+    return [path.name for path in files if text.encode() in _bytes_of(path)]
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:  # a file beside, renamed in between
+        return b""
 
 
 def everything(daemon: Daemon, session: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from compactd.core.compaction import Draft, Outcome, Shortened, Work, compact
-from compactd.core.cuts import kind_of, newest_request, safe_cuts
+from compactd.core.cuts import kind_of, newest_request
 from compactd.core.entries import Item, View, with_stub
 from compactd.core.pairs import open_calls, pairs
 from compactd.core.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
@@ -15,6 +15,7 @@ from compactd.core.projection import project
 from compactd.core.prune import prune
 from compactd.core.settings import PROFILES
 from compactd.errors import CannotFit
+from cut_laws import safe_cuts
 from dialogue import (
     CHARS4,
     after,

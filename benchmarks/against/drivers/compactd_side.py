@@ -14,7 +14,8 @@ from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, 
 from benchmarks.opened_inside import Record
 from compactd import __version__
 from compactd.core.asked import CompactRequest
-from compactd.core.cuts import move, safe_cuts, walk_back
+from compactd.core.cuts import move, walk_back
+from compactd.core.intake import New
 from compactd.core.plan import NotCompacted
 from compactd.core.rules import StrategyChoice
 from compactd.core.tokens import Chars4, Counter, message_tokens, script_aware
@@ -27,19 +28,32 @@ from compactd.messages import Message
 from compactd.providers.counters import Bpe, load
 from compactd.session import Session
 from compactd.store.folder import FolderStore
+from compactd.store.memory import MemoryJournal
 
 SESSION = "peer"
+GO_ON = msgspec.Raw(b'{"role":"user","content":"go on"}')
 
 _loop = asyncio.new_event_loop()
 
 
 def count(file: str, keep: int) -> Run:
-    """The exact counter, over every text, in one thread."""
+    """The exact counter, over every text, as an import counts them: together, in a thread on each core."""
     texts, counter = pieces(messages_in(file)), Bpe("o200k_base")
     load("o200k_base")
 
     def run() -> Told:
-        return {"tokens": sum(map(counter.count, texts))}
+        return {"tokens": sum(counter.count_each(texts))}
+
+    return run
+
+
+def count_one(file: str, keep: int) -> Run:
+    """The same where the process may use one core only."""
+    texts, counter = pieces(messages_in(file)), Bpe("o200k_base")
+    load("o200k_base")
+
+    def run() -> Told:
+        return {"tokens": sum(counter.count_each(texts, threads=1))}
 
     return run
 
@@ -57,30 +71,47 @@ def _estimate(counter: Counter) -> Prepare:
 
 
 def cut(folder: str, keep: int) -> Run:
-    """Where to cut, from the counts that an open session has: the walk, the safe places, the move to one."""
-    session = _opened(folder)
-    items, moves = session.fold.view().items, session.resolved.settings.rules.moves
+    """Where to cut, as each plan looks for it: what is kept of the messages since their append, as it stands,
+    the walk, the move to a safe place. A message is appended between two runs."""
+    session, more = _planned(folder, keep)
+    moves = session.resolved.settings.rules.moves
 
     def run() -> Told:
-        stop = walk_back(items, keep, 0, inclusive=False)
-        return {"cut": None if stop is None else move(items, stop, 0, safe_cuts(items), moves)}
+        state = session.fold
+        outline = state.kept.known(state.items, state.path, state.originals).outline_of(state.items)
+        stop = walk_back(outline, keep, 0, inclusive=False)
+        return {"cut": None if stop is None else move(outline, stop, 0, moves), AFTER: more}
 
     return run
 
 
 def plan(folder: str, keep: int) -> Run:
-    """A whole plan, as `session/compact` with `plan_only` makes it."""
-    session = _opened(folder)
-    session.facts = FactCache(session.working_dir)  # as the first dry run of a session leaves it
+    """A whole plan, as `session/compact` with `plan_only` makes it; a message is appended between two."""
+    session, more = _planned(folder, keep)
     request = CompactRequest(keep_recent=keep, strategy="extract")
 
     def run() -> Told:
         made = planner(session, request)()
         if isinstance(made, NotCompacted):
             raise ValueError(made.reason)
-        return {"messages": len(made.removed)}
+        return {"messages": len(made.removed), AFTER: more}
 
     return run
+
+
+def _planned(folder: str, keep: int) -> tuple[Session, Callable[[], None]]:
+    """(a session that was planned for once, as each is that is near its threshold; what appends to it)."""
+    session = _opened(folder)
+    session.journal = MemoryJournal()
+    session.facts = FactCache(session.working_dir)
+    read = read_messages((GO_ON,), None)
+    new = New(read=read, tokens=[session.count_message(message) for message, _ in read])
+    planner(session, CompactRequest(keep_recent=keep, strategy="extract"))()
+
+    def more() -> None:
+        session.append(new)
+
+    return session, more
 
 
 def _compacting(strategy: StrategyChoice) -> Prepare:
@@ -157,6 +188,7 @@ def _opened(folder: str) -> Session:
 
 ROWS: dict[str, Prepare] = {
     "count": count,
+    "count_one": count_one,
     "estimate": _estimate(Chars4()),
     "estimate_scripts": _estimate(script_aware("claude")),
     "cut": cut,

@@ -16,6 +16,7 @@ from compactd.messages import Trigger
 
 if TYPE_CHECKING:
     from compactd.core.constraints import Limits
+    from compactd.core.kept import Known
 
 
 class CompactRequest(Struct, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class Inputs(Struct, frozen=True, kw_only=True):
     the user's constraints are looked for in."""
     limits: dict[EntryId, Limits] | None = None
     """Of the session: what its messages were found to demand, for the next time."""
+    known: Known | None = None
+    """Of the view and its path, from earlier plans; with it `originals` need not be there."""
 
 
 def check_budgets(request: CompactRequest) -> None:

@@ -27,6 +27,9 @@ _PATH = re.compile(
     r"(?:(?:~?/|\.\.?/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"
     rf"|(?<![\w/.-])[\w-]+(?:\.[\w-]+)*\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/]))"
 )
+_ENDING = re.compile(rf"\.(?:{'|'.join(_EXTENSIONS.split())})(?![\w/])")
+"""What every path without a slash ends with."""
+_HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{4}")
 _IDENTIFIER = re.compile(r"(?<![\w$])[A-Za-z_$][\w$]{4,60}(?![\w$])")
 _HUMP = re.compile(r"[a-z0-9][A-Z]")
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]{3,30}")
@@ -83,6 +86,16 @@ def plain_path(path: str, working_dir: str = "") -> str:
     return path.removeprefix("./")
 
 
+def is_identifier(word: str) -> bool:
+    """True for an atom of kind `id`. `word` is a whole run of letters, digits and underscores."""
+    return _HEAD.match(word) is not None and len(word) <= 61 and codelike(word)
+
+
+def is_digest(word: str) -> bool:
+    """True for a hash. `word` is a whole run, with no hyphen beside it."""
+    return 7 <= len(word) <= 40 and _HASH.fullmatch(word) is not None
+
+
 def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
     """The atoms of a text without white space, each once. O(length); none for more than `CHUNK_CHARS`."""
     if len(chunk) < 5 or len(chunk) > CHUNK_CHARS:
@@ -92,7 +105,17 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
         for url in _URL.findall(chunk):
             found["lit", url.rstrip(".,:;")] = None
         chunk = _URL.sub(" ", chunk)
-    if "/" in chunk or "." in chunk:
+    found.update(dict.fromkeys(dotted_atoms(chunk)))
+    for word in _IDENTIFIER.findall(chunk):
+        if codelike(word):
+            found["id", word] = None
+    found.update(dict.fromkeys(dashed_atoms(chunk)))
+    return tuple(found)
+
+
+def dotted_atoms(chunk: str) -> Iterator[Atom]:
+    """The paths and versions of a text without white space and URLs, in order. O(length)."""
+    if "/" in chunk or _ENDING.search(chunk) is not None:
         for raw in _PATH.findall(chunk):
             path = plain_path(raw)
             slashes = path.count("/")
@@ -102,18 +125,19 @@ def atoms_of_chunk(chunk: str) -> tuple[Atom, ...]:
                 and ("." in path or slashes >= 2)
                 and _ONLY_NUMBERS.fullmatch(path) is None
             ):
-                found["path", path] = None
+                yield "path", path
+    if chunk.count(".") > 1:
         for version in _VERSION.findall(chunk):
-            found["lit", version] = None
-    for word in _IDENTIFIER.findall(chunk):
-        if codelike(word):
-            found["id", word] = None
+            yield "lit", version
+
+
+def dashed_atoms(chunk: str) -> Iterator[Atom]:
+    """The flags and hashes of a text without white space and URLs, in order. O(length)."""
     if "--" in chunk:
         for flag in _FLAG.findall(chunk):
-            found["lit", flag] = None
+            yield "lit", flag
     for digest in _HASH.findall(chunk):
-        found["lit", digest] = None
-    return tuple(found)
+        yield "lit", digest
 
 
 def atoms(text: str) -> dict[Atom, None]:

@@ -7,6 +7,8 @@ what it frees. Tokens throughout. (Rules: behaviour.md, "A compaction", 2.)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import sub
 
 from msgspec import Struct
 
@@ -20,20 +22,18 @@ from compactd.core.constraints import (
     Constraint,
     Constraints,
     bullets,
-    constraints_of,
     within,
 )
-from compactd.core.cuts import is_request, kind_of, newest_request, safe_cuts
 from compactd.core.entries import EntryId, Item, Stub, is_summary
-from compactd.core.pairs import Matched, match
-from compactd.core.pins import is_pinned
+from compactd.core.kept import Costs, unknown
+from compactd.core.outline import Outline
 from compactd.core.projection import INTERRUPTED, projected_tokens
 from compactd.core.prune import result_places, stubs_for
 from compactd.core.record import CONSTRAINTS
 from compactd.core.summary import smallest_tokens
 from compactd.core.tokens import Counter, block_tokens
 from compactd.errors import CannotFit
-from compactd.messages import Floor, ToolCall, ToolResult
+from compactd.messages import Floor, ToolResult
 
 PINS_DIVISOR = 8
 """Of the window, for the messages that a user pinned."""
@@ -50,7 +50,8 @@ class Shape(Struct, frozen=True, kw_only=True):
 
     cut: int
     pinned: tuple[int, ...]
-    removed: tuple[int, ...]
+    removed: tuple[range, ...]
+    """None of them empty, in order."""
     stubs: Mapping[int, Stub]
     """Of what stays."""
     shortened: int
@@ -74,14 +75,16 @@ class Case(Struct, frozen=True, kw_only=True):
 
     inputs: Inputs
     items: tuple[Item, ...]
+    outline: Outline
+    """Of `items`."""
+    costs: Costs
     start: int
     """No cut is at or below this but in a `target_tokens` compaction that takes in an earlier summary."""
-    safe: tuple[int, ...]
     merged: Item | None
     """The earlier summary."""
     fixed: int
-    sizes: tuple[int, ...]
-    """Tokens of each message, with the error result that a call without one gets."""
+    repair: int
+    """Tokens of the error result that a call without one gets."""
     before: int
     limit: int | None
     """Most tokens of the new request."""
@@ -101,39 +104,38 @@ class Case(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, inputs: Inputs) -> Case:
-        """The case of a view. O(blocks)."""
+        """The case of a view. O(what is not known yet)."""
         items, fixed, request = inputs.view.items, inputs.fixed, inputs.request
+        known = inputs.known or unknown(inputs.originals or items)
+        outline, costs = known.outline_of(items), known.kept.costs(inputs.counter)
         merged = items[0] if items and is_summary(items[0].message) else None
         limit = room(inputs.standing.window, inputs.standing.cap)
         if request.below is not None:
             limit = min(request.below - 1, request.below - 1 if limit is None else limit)
-        matched = match(items)
-        projected = projected_tokens(items, matched, inputs.counter)
-        batches = _batches(matched)
-        newest = newest_request(items)
-        asked = frozenset() if newest is None else batches.get(newest, frozenset((newest,)))
-        frame = smallest_tokens(inputs.settings.rules, inputs.counter)
-        said = constraints_of(inputs.originals or items, inputs.limits)
+        asked = frozenset[int]() if outline.request is None else outline.batch(outline.request)
+        frame = smallest_tokens(inputs.settings.rules, costs)
+        said = known.said_now(inputs.limits).demands
         most = _most_constraints(inputs)
-        there = frozenset(items[i].entry_id for i in asked)
-        pinned = within(_elsewhere(said, there), most, inputs.counter.count)
+        there = frozenset(outline.ids[i] for i in asked)
+        pinned = within(_elsewhere(said, there), most, costs.count)
         return cls(
             inputs=inputs,
             items=items,
+            outline=outline,
+            costs=costs,
             start=max(inputs.view.tail_from, 0 if merged is None else 1),
-            safe=safe_cuts(items, matched),
             merged=merged,
             fixed=fixed.system + fixed.tools,
-            sizes=_sizes(items, matched, inputs.counter),
-            before=fixed.system + fixed.tools + projected,
+            repair=costs.count(INTERRUPTED) if outline.unanswered else 0,
+            before=fixed.system + fixed.tools + projected_tokens(items, outline, costs),
             limit=limit,
             request=asked,
-            request_tokens=sum(items[i].tokens for i in asked),
-            pins=tuple(_pins(inputs, newest, batches)),
+            request_tokens=sum(outline.tokens(i) for i in asked),
+            pins=tuple(_pins(inputs, outline)),
             frame=frame,
             said=said,
             most_constraints=most,
-            least=frame + constraint_tokens(pinned, inputs.counter),
+            least=frame + constraint_tokens(pinned, costs),
         )
 
     @property
@@ -146,17 +148,26 @@ class Case(Struct, frozen=True, kw_only=True):
         """Messages of the view without an earlier summary."""
         return len(self.items) - (self.merged is not None)
 
-    @property
-    def last_batch(self) -> int:
-        """Where the smallest tail that is not empty begins."""
-        return max((cut for cut in self.safe if cut < len(self.items)), default=0)
+    def sizes(self) -> list[int]:
+        """Tokens of each message, with the error results that its calls without one get. O(messages)."""
+        sums = self.outline.sums
+        sizes = list(map(sub, sums[1:], sums))
+        for index, count in self.outline.unanswered.items():
+            sizes[index] += count * self.repair
+        return sizes
+
+    def size_from(self, cut: int) -> int:
+        """The same of all messages from `cut` on. O(calls without a result)."""
+        sums, unanswered = self.outline.sums, self.outline.unanswered
+        missing = sum([count for index, count in unanswered.items() if index >= cut]) if unanswered else 0
+        return sums[-1] - sums[cut] + missing * self.repair
 
     def floor(self) -> Floor:
         """What no compaction can remove: with the newest request, a batch whose calls wait for results."""
         last = self.request_tokens
-        if len(self.items) not in self.safe:
-            batch = range(self.last_batch, len(self.items))
-            last += sum(self.sizes[i] for i in batch if i not in self.request)
+        if not self.outline.is_safe(len(self.items)):
+            batch = self.outline.last_batch
+            last += self.size_from(batch) - sum(self.size(i) for i in self.request if i >= batch)
         return Floor(
             system=self.inputs.fixed.system,
             tools=self.inputs.fixed.tools,
@@ -173,17 +184,17 @@ class Case(Struct, frozen=True, kw_only=True):
         takes_in_summary: bool = False,
     ) -> Shape:
         """The shape of cutting here. An earlier summary is taken in where anything is removed, or where
-        asked. O(messages)."""
-        items = self.items
+        asked. O(what is pinned or shortened)."""
         pinned, unpinned = self._pinned_before(cut, with_pins)
         first = 0 if self.merged is None else 1
-        removed = tuple(i for i in range(first, cut) if i not in pinned)
+        stays = sorted(pinned)
+        removed = _between(first, cut, stays)
         takes_in = self.merged is not None and (bool(removed) or takes_in_summary)
-        stays = [*sorted(pinned), *range(cut, len(items))]
         if self.merged is not None and not takes_in:
             stays.insert(0, 0)
         shown = {i: stub for i, stub in (stubs or {}).items() if i in pinned or i >= cut}
-        kept = sum(self.size(i, shown) for i in stays)
+        whole, left = self.size_from(0), self.size_from(cut) + sum(self.size(i) for i in stays)
+        kept = left - sum(self.items[i].tokens - stub.tokens for i, stub in shown.items())
         return Shape(
             cut=cut,
             pinned=tuple(sorted(pinned)),
@@ -191,26 +202,27 @@ class Case(Struct, frozen=True, kw_only=True):
             stubs=shown,
             shortened=sum(self._shortened(i, stub) for i, stub in shown.items()),
             kept_tokens=kept,
-            removed_tokens=sum(self.sizes) - sum(self.sizes[i] for i in stays),
-            gone=sum(self.sizes) - kept,
+            removed_tokens=whole - left,
+            gone=whole - kept,
             takes_in_summary=takes_in,
             unpinned=unpinned,
         )
 
-    def size(self, index: int, stubs: Mapping[int, Stub]) -> int:
-        """Tokens of a message, shortened where there is a stub for it."""
-        stub = stubs.get(index)
-        saved = 0 if stub is None else self.items[index].tokens - stub.tokens
-        return self.sizes[index] - saved
+    def size(self, index: int) -> int:
+        """Tokens of a message, with the error results that its calls without one get."""
+        return self.outline.tokens(index) + self.outline.unanswered.get(index, 0) * self.repair
 
     def constraints(self, shape: Shape, budget: int) -> tuple[tuple[Constraint, ...], int]:
         """(the user's constraints that the summary must hold, as what stays does not; how many more have no
         room: `within` chooses)."""
-        stays = frozenset(self.items[i].entry_id for i in (*shape.pinned, *range(shape.cut, len(self.items))))
-        heading = self.inputs.counter.count(CONSTRAINTS + "\n") + 1
+        if not self.said.in_force:
+            return (), 0
+        ids = self.outline.ids
+        stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
+        heading = self.costs.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
         wanted = _elsewhere(self.said, stays)
-        chosen = within(wanted, most, self.inputs.counter.count)
+        chosen = within(wanted, most, self.costs.count)
         return chosen, len(wanted) - len(chosen)
 
     def is_summarised(self, shape: Shape) -> bool:
@@ -260,7 +272,7 @@ class Case(Struct, frozen=True, kw_only=True):
         places = result_places(self.items, first, len(self.items))
         counter = self.inputs.counter
         results = sum(block_tokens(self.items[i].message.content[at], counter) for i, at in places)
-        others = sum(self.sizes[first:]) - results
+        others = self.size_from(first) - results
         clipping = clip(self.items, places, most_tokens - others, counter)
         if clipping is None:
             return None
@@ -285,7 +297,7 @@ class Case(Struct, frozen=True, kw_only=True):
         left, unpinned = self.pins_cap(), 0
         for batch in self.pins:
             older = {i for i in batch if i < cut} - chosen
-            tokens = sum(self.items[i].tokens for i in older)
+            tokens = sum(self.outline.tokens(i) for i in older)
             if with_pins and tokens <= left:
                 chosen |= older
                 left -= tokens
@@ -305,7 +317,9 @@ class Case(Struct, frozen=True, kw_only=True):
         return min(summary_budget(settings, self.inputs.standing.window), max(self.least, share))
 
     def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
-        places = {item.entry_id: index for index, item in enumerate(self.items)}
+        if not stubs:
+            return {}
+        places = {entry_id: index for index, entry_id in enumerate(self.outline.ids)}
         return {places[stub.entry_id]: stub for stub in stubs}
 
 
@@ -329,47 +343,24 @@ def _most_constraints(inputs: Inputs) -> int:
     return max(LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.window) // SUMMARY_DIVISOR)
 
 
-def _sizes(items: Sequence[Item], matched: Matched, counter: Counter) -> tuple[int, ...]:
-    answered = matched.result_of
-    repair = counter.count(INTERRUPTED)
-    return tuple(
-        item.tokens
-        + repair
-        * sum(
-            isinstance(block, ToolCall) and (index, at) not in answered
-            for at, block in enumerate(item.message.content)
-        )
-        for index, item in enumerate(items)
-    )
+def _between(first: int, last: int, stays: Sequence[int]) -> tuple[range, ...]:
+    """What is from `first` up to, not including, `last` without what `stays`, which rises. O(what stays)."""
+    starts, ends = [first, *(index + 1 for index in stays)], [*stays, last]
+    return tuple(range(start, end) for start, end in zip(starts, ends, strict=True) if start < end)
 
 
-def _batches(matched: Matched) -> dict[int, frozenset[int]]:
-    """For each message with a call or a result, all that belong to its calls: never parted. O(blocks)."""
-    group: dict[int, set[int]] = {}
-    for (call, _), (result, _) in matched.result_of.items():
-        joined = group.get(call, {call}) | group.get(result, {result})
-        for index in joined:
-            group[index] = joined
-    return {index: frozenset(members) for index, members in group.items()}
-
-
-def _pins(
-    inputs: Inputs, newest: int | None, batches: Mapping[int, frozenset[int]]
-) -> Iterator[frozenset[int]]:
+def _pins(inputs: Inputs, outline: Outline) -> Iterator[frozenset[int]]:
     """What stays if there is room, newest first: what the user pinned, and, where the newest request is a
     shell command, the request before it."""
     items = inputs.view.items
-    wanted = {
-        index for index, item in enumerate(items) if item.entry_id in inputs.pinned or is_pinned(item.message)
-    }
-    if newest is not None and kind_of(items[newest].message) == "bash":
-        spoken = (i for i in range(newest - 1, -1, -1) if is_request(items[i].message))
-        before = next((i for i in spoken if kind_of(items[i].message) != "bash"), None)
-        if before is not None:
-            wanted.add(before)
+    wanted = set(outline.pinned)
+    if inputs.pinned:
+        wanted.update(compress(range(len(items)), map(frozenset(inputs.pinned).__contains__, outline.ids)))
+    if outline.request != outline.spoken and outline.spoken is not None:
+        wanted.add(outline.spoken)
     seen: set[int] = set()
     for index in sorted(wanted, reverse=True):
-        batch = batches.get(index, frozenset((index,)))
+        batch = outline.batch(index)
         if is_summary(items[index].message) or not seen.isdisjoint(batch):
             continue
         seen |= batch

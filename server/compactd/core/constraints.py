@@ -13,7 +13,7 @@ where it was said last.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -80,20 +80,45 @@ class Constraints(Struct, frozen=True):
 NO_DEMANDS: Final = Constraints()
 
 
+class Said(Struct, frozen=True):
+    """The user's constraints, as far as a path was read."""
+
+    read: int = 0
+    """Its first entries."""
+    found: Mapping[str, Constraint] = {}
+    """All of them by their words, in the order they were said last."""
+    demands: Constraints = NO_DEMANDS
+
+    def further(
+        self, items: Iterable[Item], known: dict[EntryId, Limits] | None = None, read: int = 0
+    ) -> Said:
+        """The same with the originals `items` read as well, oldest first, up to entry `read` of the path.
+        O(characters that users typed in them); with what is `known` of messages, which is added to,
+        O(messages)."""
+        known = {} if known is None else known
+        found: dict[str, Constraint] | None = None
+        for item in items:
+            limits = known.get(item.entry_id)
+            if limits is None:
+                limits = known[item.entry_id] = limits_in(item)
+            for sentence, strong in limits:
+                if found is None:
+                    found = dict(self.found)
+                key = " ".join(sentence.lower().split())
+                found.pop(key, None)
+                found[key] = Constraint(sentence, item.entry_id, strong)
+        if found is None:
+            return Said(read, self.found, self.demands)
+        return Said(read, found, _settled(tuple(found.values())))
+
+
+NOTHING_SAID: Final = Said()
+
+
 def constraints_of(items: Iterable[Item], known: dict[EntryId, Limits] | None = None) -> Constraints:
     """The user's constraints. `items` are originals, oldest first. O(characters that users typed); with what
     is `known` of messages, which is added to, O(messages)."""
-    found: dict[str, Constraint] = {}
-    known = {} if known is None else known
-    for item in items:
-        limits = known.get(item.entry_id)
-        if limits is None:
-            limits = known[item.entry_id] = limits_in(item)
-        for sentence, strong in limits:
-            key = " ".join(sentence.lower().split())
-            found.pop(key, None)
-            found[key] = Constraint(sentence, item.entry_id, strong)
-    return _settled(tuple(found.values()))
+    return NOTHING_SAID.further(items, known).demands
 
 
 def limits_in(item: Item) -> Limits:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from compactd.core.breath import breathe
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -23,6 +25,9 @@ NEIGHBOUR_GAIN = 0.2
 
 ALL_SHARE = 4
 """Where more than this part of all values changes, all are worked out anew: that is one pass."""
+
+PICKS_A_BREATH = 16
+"""A pick is some ten short calls of numpy: 60 to 200 µs."""
 
 
 class Candidates(Struct):
@@ -96,6 +101,8 @@ class Cover:
             if value[best] <= 0:
                 break
             self._pick(best)
+            if len(self._spendings) % PICKS_A_BREATH == 1:  # the first pick is the longest
+                breathe()
             self._spendings.append(self._spent)
             self._ends_of_steps.append(len(self.picks))
         step = min(bisect_left(self._spendings, budget), len(self._spendings) - 1)

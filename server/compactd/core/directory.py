@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from compactd.core.atoms import Atom
 from compactd.core.units import Facts
@@ -19,13 +19,12 @@ def working_directory(facts: Iterable[Facts], numbers: dict[Atom, int]) -> str:
     folder, of two steps at least, was written somewhere in the conversation as well. The most counts win, the
     longer folder among equals. O(atoms + files).
     """
+    if isinstance(facts, Sequence) and not any(_absolute(known) for known in facts):
+        return ""
     files: dict[str, None] = {}
     written: set[int] = set()
     for known in facts:
-        for call in known.calls:
-            for path in call.files:
-                if path.startswith("/"):
-                    files[path] = None
+        files.update(dict.fromkeys(_absolute(known)))
         written.update(known.atoms)
     votes: dict[str, int] = {}
     for path in list(files)[-MAX_PATHS:]:
@@ -36,3 +35,8 @@ def working_directory(facts: Iterable[Facts], numbers: dict[Atom, int]) -> str:
                 votes[folder] = votes.get(folder, 0) + 1
     best = max(votes, key=lambda folder: (votes[folder], len(folder)), default="")
     return best if votes.get(best, 0) >= MIN_WITNESSES else ""
+
+
+def _absolute(known: Facts) -> list[str]:
+    """The files that a message's calls were given by absolute paths."""
+    return [path for call in known.calls for path in call.files if path.startswith("/")]

@@ -12,12 +12,14 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.breath import breathe
 from compactd.core.constraints import NO_DEMANDS, Constraints
 from compactd.core.conversation import Conversation, in_order
 from compactd.core.cover import Cover
 from compactd.core.directory import working_directory
 from compactd.core.entries import EntryId, Item
 from compactd.core.fileops import FileLedger, ledger_of
+from compactd.core.naming import Names
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
@@ -51,7 +53,7 @@ class Extract(Struct, frozen=True):
 
 
 def learnt(
-    order: Sequence[tuple[Item, bool]], cache: FactCache, working_dir: str | None
+    order: Sequence[tuple[Item, bool]], cache: FactCache | Names, working_dir: str | None
 ) -> tuple[list[Facts], str]:
     """What is known of these messages, and the folder that their paths are named without: the client's, or
     the one that the paths tell. The same whatever the cache knew before. O(text) the first time."""
@@ -86,10 +88,14 @@ class Source:
         named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands
+        breathe()
         statistics = Statistics(self._conversation.scene)
+        breathe()
         worth = worth_in(budget_tokens)
         weights = Chances(statistics).weights(worth.features)
+        breathe()
         self._cover = Cover(*candidates(self._conversation, statistics, weights, worth, named))
+        breathe()
         self._conversation.leave_out(directory, told=bool(working_dir))
         self._cache = cache
         self._rates: dict[Count, float] = {}
@@ -102,6 +108,7 @@ class Source:
         rate = self._rates.get(count)
         if rate is None:
             rate = self._rates[count] = _tokens_a_unit_token(self._conversation, count)
+            breathe()
         done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
 from msgspec.structs import replace
 
 from compactd.core.case import Case, Shape
-from compactd.core.cuts import kind_of
 from compactd.core.entries import Stub
 
 TAIL_DIVISOR = 4
@@ -70,11 +71,11 @@ def fit_target(case: Case, target: int) -> Shape:
 def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
     """The cut with as much of the older tool output of its tail pruned as is needed, oldest first; where
     that is not enough, the later cuts in the same way. Only what fits."""
-    last = case.last_batch
+    last = case.outline.last_batch
     stubs = case.pruned(cut, last)
     tails = _tails(case, stubs)
-    for later in case.safe:
-        if not cut <= later <= last or case.fixed + case.least + tails[later] > limit:
+    for later in case.outline.safe(cut, last):
+        if case.fixed + case.least + tails[later] > limit:
             continue
         lack = case.lacks(case.shape(later), limit, comfortably=True)
         needed: dict[int, Stub] = {}
@@ -88,43 +89,43 @@ def _smaller(case: Case, cut: int, limit: int) -> Iterator[Shape]:
 
 def _smallest(case: Case, cut: int, limit: int, *, comfortably: bool) -> Iterator[Shape]:
     """The last batch clipped, then nothing; first with what the user pinned, then without."""
-    last = max(cut, case.last_batch)
+    last = max(cut, case.outline.last_batch)
     takes_in = not comfortably
     for with_pins in (True, False):
         bare = case.shape(last, with_pins=with_pins, takes_in_summary=takes_in)
-        batch = sum(case.sizes[last:])
+        batch = case.size_from(last)
         stubs = case.clipped(last, batch - case.lacks(bare, limit, comfortably=comfortably))
         if stubs is not None:
             yield case.shape(last, stubs, with_pins=with_pins, takes_in_summary=takes_in)
     end = len(case.items)
-    if end in case.safe:
+    if case.outline.is_safe(end):
         for with_pins in (True, False):
             yield case.shape(end, with_pins=with_pins, takes_in_summary=takes_in)
 
 
 def _longest_tail(case: Case, stays: int, most: int, with_pins: bool) -> int | None:
     """The first safe cut whose tail takes at most `most` beside what stays in any case."""
-    tails = _tails(case, {})
-    for cut in case.safe:
-        if cut < case.start or (cut == case.start and case.merged is None) or tails[cut] > stays + most:
-            continue
+    end = len(case.items)
+    first = case.start if case.merged is not None else case.start + 1
+    shortest = bisect_left(range(end), -(stays + most), key=lambda cut: -case.size_from(cut))
+    for cut in case.outline.safe(max(first, shortest), end):
         if case.shape(cut, with_pins=with_pins, takes_in_summary=True).kept_tokens <= stays + most:
             return cut
     return None
 
 
 def _tails(case: Case, stubs: Mapping[int, Stub]) -> list[int]:
-    """Tokens of the tail at each cut."""
-    tails = [0]
-    for index in range(len(case.items) - 1, -1, -1):
-        tails.append(tails[-1] + case.size(index, stubs))
-    return tails[::-1]
+    """Tokens of the tail at each cut. O(messages)."""
+    sizes = case.sizes()
+    for index, stub in stubs.items():
+        sizes[index] -= case.items[index].tokens - stub.tokens
+    return [*accumulate(reversed(sizes), initial=0)][::-1]
 
 
 def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Shape | None:
     """The last batch as the tail, its results clipped so that it takes at most `most`; all the `rest` where
     nothing but results goes, so that no summary needs room."""
-    last = case.last_batch
+    last = case.outline.last_batch
     if last < case.start:
         return None
     bare = case.shape(last, with_pins=with_pins, takes_in_summary=True)
@@ -136,8 +137,8 @@ def _with_clipped_batch(case: Case, most: int, rest: int, with_pins: bool) -> Sh
 def _is_clipped_rather(case: Case, limit: int) -> bool:
     """Whether the last batch is clipped rather than left out: where it alone exceeds the limit, and where
     nothing else could go, so that its results can have all the room."""
-    last = case.last_batch
-    if sum(case.sizes[last:]) > limit:
+    last = case.outline.last_batch
+    if case.size_from(last) > limit:
         return True
     nothing_else = last >= case.start and not case.is_summarised(case.shape(last))
-    return nothing_else and kind_of(case.items[-1].message) == "result"
+    return nothing_else and case.outline.kind(len(case.items) - 1) == "result"

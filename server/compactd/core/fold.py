@@ -37,7 +37,8 @@ from compactd.core.entries import (
     UsageReported,
     View,
 )
-from compactd.core.in_force import InForce, Step
+from compactd.core.in_force import InForce, Step, line_to
+from compactd.core.kept import Kept
 from compactd.core.ondemand import Decode, OnDemand
 from compactd.core.pieces import clear, release
 from compactd.core.shown import Count, Recount, behind, shown
@@ -113,10 +114,10 @@ class Fold:
         self.items: list[Item] = []
         self.tail_from = 0
         self.items_tokens = 0
+        self.kept = Kept()
+        """What the view's next plan need not work out."""
         self._first_title: str | None = None
         self._view: View | None = None
-
-    # --- reading --------------------------------------------------------------------------------------
 
     @property
     def leaf(self) -> EntryId | None:
@@ -184,18 +185,9 @@ class Fold:
             return None
         if isinstance(step, Pruned):
             return tuple(stub.entry_id for stub in step.stubs)
-        line = self._line_to(step.id)
+        line = line_to(self._parents, step.id)
         end = line.index(step.first_kept) if step.first_kept in line else len(line) - 1
         return tuple(i for i in line[:end] if i in self.originals and i not in step.pinned)
-
-    def _line_to(self, entry_id: EntryId) -> list[EntryId]:
-        """The entries from the root to this one; where a stranger made them a circle, once round."""
-        path: list[EntryId] = []
-        at: EntryId | None = entry_id
-        while at is not None and len(path) <= len(self._parents):
-            path.append(at)
-            at = self._parents[at]
-        return path[::-1]
 
     def pinned_by_id(self) -> frozenset[EntryId]:
         """The messages that `session/pin` pinned and did not let go."""
@@ -216,8 +208,6 @@ class Fold:
     def path_items(self) -> list[Item]:
         """The original messages of the current branch, oldest first, compacted or not. O(path)."""
         return [self.originals[i] for i in self.path if i in self.originals]
-
-    # --- folding --------------------------------------------------------------------------------------
 
     def apply(self, entry: Entry, message: Message | None = None) -> None:
         """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it; else
@@ -270,8 +260,13 @@ class Fold:
         """Lets go of everything, piece by piece: the session is closed."""
         release(self.items)
         release(self.timeline)
-        self._view = None
+        self._view, self.kept = None, Kept()
         clear(self.originals)
+
+    def exchange(self, at: int, item: Item) -> None:
+        """Puts an equal message at `at` of the view, and in the place of the original."""
+        self.items[at] = self.originals[item.entry_id] = item
+        self._view = None
 
     def recount(self, estimator: str, count: Count) -> None:
         """Counts again what another estimator than `estimator` counted: after a change of model or settings.
@@ -318,6 +313,7 @@ class Fold:
         if self._first_title is None:
             self._first_title = title_of(item.message)
         self.items.append(item)
+        self.kept.appended(self.items)
         self.items_tokens += tokens
         self.trailing += tokens
         self.calibrator.appended(entry.tokens[1], entry_id)
@@ -350,8 +346,9 @@ class Fold:
         self._changed(entry.epoch)
 
     def _branch(self, entry: Branched) -> None:
-        self.path = self._line_to(entry.entry_id)
+        self.path = line_to(self._parents, entry.entry_id)
         self._in_force.branch(self.path)
+        self.kept = Kept()
         self._changed(entry.epoch)
 
     def _set(self, entry: SettingsSet) -> None:
@@ -382,7 +379,7 @@ class Fold:
     def _rebuild(self) -> None:
         self.items, self.tail_from = self._shown(self.steps_in_force())
         self.items_tokens = sum([item.tokens for item in self.items])
-        self._view = None
+        self._view, self.kept = None, self.kept.rebuilt()
 
     def _shown(self, steps: tuple[Step, ...]) -> tuple[list[Item], int]:
         recount = None
@@ -392,8 +389,7 @@ class Fold:
 
 
 def fold(entries: Iterable[Entry], decode: Decode) -> Fold:
-    """The fold of `entries` from scratch, oldest first. Decodes the messages that give title, pins and stubs;
-    the others when they are asked for. Raises as `decode` does."""
+    """The fold of `entries`, oldest first. Decodes what gives title, pins and stubs; raises as `decode`."""
     state = Fold(decode)
     for entry in entries:
         state.apply(entry)

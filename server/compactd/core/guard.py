@@ -15,11 +15,13 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.breath import breathe
 from compactd.core.constraints import Constraints, bullets, missing
 from compactd.core.conversation import in_order
 from compactd.core.extract import FactCache, Source, learnt
 from compactd.core.fidelity import NOT_FOUND, unfounded
 from compactd.core.material import Material, Work, framed_by, layout_of, request_of, texts_of
+from compactd.core.naming import Names
 from compactd.core.plan import Plan
 from compactd.core.record import CONSTRAINTS, NONE, Layout
 from compactd.core.retention import FactSearch
@@ -64,9 +66,12 @@ class Guard:
         self._demands = Constraints(made.constraints, made.superseded)
         self._source: Source | None = None
         self._cache = work.cache if work.cache is not None else FactCache()
+        known = Names(self._cache) if made.strategies == ("truncate",) else self._cache
         # Facts are looked up by the names that the record has for them, whoever comes first.
-        learnt(in_order(material.gone, material.stays), self._cache, work.working_dir)
-        self._search = FactSearch(material.gone, stays, cache=self._cache, demands=self._demands)
+        learnt(in_order(material.gone, material.stays), known, work.working_dir)
+        breathe()
+        self._search = FactSearch(material.gone, stays, cache=known, demands=self._demands)
+        breathe()
 
     @property
     def source(self) -> Source:

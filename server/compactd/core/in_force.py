@@ -6,7 +6,7 @@ own line. (Rules: behaviour.md, "Time travel".)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from compactd.core.entries import Compacted, EntryId, Pruned, Redone, Undone
 
@@ -69,3 +69,13 @@ class InForce:
         # Not what was in force before: coming back to a branch brings its compactions back.
         self._ids = [i for i in path if i in self.known and i not in self._withdrawn]
         self._undone = [i for i in self._undone if i in here]
+
+
+def line_to(parents: Mapping[EntryId, EntryId | None], entry_id: EntryId) -> list[EntryId]:
+    """The entries from the root to this one; where a stranger made them a circle, once round. O(path)."""
+    path: list[EntryId] = []
+    at: EntryId | None = entry_id
+    while at is not None and len(path) <= len(parents):
+        path.append(at)
+        at = parents[at]
+    return path[::-1]

@@ -1,87 +1,51 @@
 """What a line shows, as numbers: its atoms, its words, its runs of four, and itself.
 
-A feature's number is a hash of what it stands for, so that no table has to be kept of them: the same in every
-session and every process. Its kind is its number modulo `KINDS`, its shape (but of a run, which has none) the
-next two bits: how long or what sort of a thing it is. Of 200,000 runs of four, which is what a
-million tokens hold, about 18 pairs share a number: such a pair counts as one (30 bits, measured 2026-11).
-Chunks and lines repeat: each is analysed once while it is remembered.
+Lines repeat as chunks do: each is analysed once while it is remembered.
 """
 
 from __future__ import annotations
 
-import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from itertools import chain
 from typing import Final
-from zlib import crc32
+from zlib import compress, decompress
 
 from msgspec import Struct
 
-from compactd.core.atoms import COMMON_WORDS, Atom, atoms_of_chunk, signs_of_chunk, words_of_chunk
+from compactd.core.chunks import ATOM as ATOM
+from compactd.core.chunks import KINDS as KINDS
+from compactd.core.chunks import LINE as LINE
+from compactd.core.chunks import REMEMBERED, TELLING_BITS, Atoms, Chunks, Names, number_of
+from compactd.core.chunks import RUN as RUN
+from compactd.core.chunks import SHAPES as SHAPES
+from compactd.core.chunks import WORD as WORD
 from compactd.core.pieces import clear
 
-ATOM: Final = 0
-WORD: Final = 1
-RUN: Final = 2
-LINE: Final = 3
-KINDS: Final = 4
-"""A feature's kind is its number modulo this."""
-SHAPES: Final = 4
-"""Its shape is what remains, modulo this."""
+MOST_NAMES: Final = 16_000
+"""Chunks whose atoms are remembered, and those of one text more."""
 
-ATOM_SHAPES: Final = {"id": 0, "path": 1, "lit": 2}
-WORD_SHAPES: Final = (5, 8, 13)
-"""Characters: the longest word of each shape but the last."""
 LINE_SHAPES: Final = (36, 56, 90)
-"""The same of lines."""
-
-REMEMBERED: Final = 2_000
-"""So many chunks, and as many lines, are remembered, and those that were used among as many before them."""
+"""Characters: the longest line of each shape but the last."""
 
 _BITS: Final = (1 << 30) - 1
-_BITS_SHAPED: Final = (1 << 28) - 1
-_TOKEN = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d{1,3}|[^\w\s]+|_+")
-
-Features = tuple[int, ...]
-
-
-class Chunk(Struct, frozen=True, array_like=True, gc=False):
-    """A text without white space."""
-
-    words: tuple[int, ...]
-    """Hashes of its words, in order: what runs are made of."""
-    features: Features
-    tokens: int
-    """Estimated, in hundredths."""
-    telling: int
-    """How many of its words say something."""
+_TELLING: Final = (1 << TELLING_BITS) - 1
 
 
 class Line(Struct, frozen=True, array_like=True, gc=False):
     """What a line shows, wherever it stands."""
 
-    features: Features
-    """Each once."""
+    shown: bytes
+    """Its features, each once, one behind the other as `I`."""
     tokens: int
     """Estimated, in hundredths."""
     telling: int
+    """How many of its words say something."""
 
-
-def _estimate(chunk: str) -> int:
-    # Fitted on o200k over the chunks of recorded sessions: 0.26 tokens off in the mean, of 2.25.
-    pieces = _TOKEN.findall(chunk)
-    tokens = 10 + 91 * len(pieces)
-    if len(chunk) > 10:
-        tokens += 41 * sum([len(p) > 10 for p in pieces])
-    return tokens if chunk.isascii() else tokens + 60 * sum(c > "\u02ff" for c in chunk)
-
-
-def _hash(text: str) -> int:
-    return crc32(text.encode("utf-8", "surrogatepass"))
-
-
-def _number(text: str, kind: int, shape: int) -> int:
-    return ((_hash(text) & _BITS_SHAPED) * SHAPES + shape) * KINDS + kind
+    @property
+    def features(self) -> tuple[int, ...]:
+        """What it shows, each once."""
+        return tuple(array("I", self.shown))
 
 
 def shape_of(feature: int) -> int:
@@ -89,98 +53,86 @@ def shape_of(feature: int) -> int:
     return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
 
 
-class Atoms(dict[Atom, int]):
-    """Atoms and their numbers: those met so far, and whichever is asked for."""
-
-    def __missing__(self, atom: Atom) -> int:
-        number = self[atom] = _number(f"{atom[0]} {atom[1]}", ATOM, ATOM_SHAPES[atom[0]])
-        return number
-
-
-class _Chunks(dict[str, Chunk]):
-    """Chunks by their text, each analysed at its first use."""
-
-    def __init__(self, lexicon: Lexicon, older: dict[str, Chunk]) -> None:
-        self.lexicon = lexicon
-        self.older = older
-
-    def __missing__(self, text: str) -> Chunk:
-        found = self.older.get(text)
-        if found is None:
-            found = self.lexicon.analyse(text)
-        self[text] = found
-        return found
-
-
 class Lexicon:
     """Numbers for what lines show, and the names of the atoms among them."""
 
     def __init__(self) -> None:
-        self.atoms = Atoms()
-        self._chunks = _Chunks(self, {})
+        self._atoms = Atoms()
+        self._packed = b""
+        """The atoms' names, one a line, deflated, where nobody asked for them since the last `pack`."""
         self._known: dict[str, Line] = {}
         self._older: dict[str, Line] = {}
+        self._chunks = Chunks(self._atoms)
+        self._names = Names(self._atoms)
+
+    @property
+    def atoms(self) -> Atoms:
+        """Every atom that was met. O(1), but for the first time behind a `pack`."""
+        if self._packed:
+            names, self._packed = decompress(self._packed).decode("utf-8", "surrogatepass"), b""
+            for name in names.split("\n"):
+                kind, _, value = name.partition(" ")
+                _ = self._atoms[kind, value]
+        return self._atoms
+
+    @property
+    def names(self) -> Names:
+        """The atoms of chunks, for one text after the other: what is remembered of them is bounded."""
+        if len(self._names) > MOST_NAMES:
+            self._names = Names(self._atoms)
+        return self._names
 
     def release(self) -> None:
         """Lets go of everything, piece by piece."""
         self.settle()
-        clear(self.atoms)
+        self._packed = b""
+        clear(self._atoms)
+
+    def pack(self) -> None:
+        """Packs the atoms: their numbers follow from their names, which hold no white space."""
+        if self._atoms:
+            names = "\n".join([f"{kind} {value}" for kind, value in self.atoms])
+            atoms, self._atoms = self._atoms, Atoms()
+            self._packed = compress(names.encode("utf-8", "surrogatepass"), 1)
+            self.settle()
+            clear(atoms)
 
     def settle(self) -> None:
-        """Forgets chunks and lines, piece by piece: nothing is read for a while."""
-        lines, chunks = (self._known, self._older), (self._chunks, self._chunks.older)
+        """Forgets chunks and lines: nothing is read for a while. O(`REMEMBERED`)."""
         # A dict that was emptied keeps its size.
-        self._known, self._older, self._chunks = {}, {}, _Chunks(self, {})
-        for one in lines:
-            clear(one)
-        for other in chunks:
-            clear(other)
-
-    def _turn(self) -> None:
-        """Forgets what was not used since the last time, once there is much of it."""
-        if len(self._chunks) > REMEMBERED:
-            # As a plain dict, so that it does not ask its own elder.
-            gone, self._chunks = self._chunks.older, _Chunks(self, dict(self._chunks))
-            clear(gone)
-        if len(self._known) > REMEMBERED:
-            old, self._older, self._known = self._older, self._known, {}
-            clear(old)
-
-    def analyse(self, text: str) -> Chunk:
-        words = words_of_chunk(text)
-        long = [w for w in words if len(w) >= 4]
-        features = [self.atoms[a] for a in atoms_of_chunk(text)]
-        features += [_number(w, WORD, bisect_left(WORD_SHAPES, len(w))) for w in long]
-        return Chunk(
-            tuple([_hash(w) for w in signs_of_chunk(text)]),
-            tuple(features),
-            _estimate(text),
-            sum([w not in COMMON_WORDS for w in long]),
-        )
+        self._known, self._older = {}, {}
+        self._chunks, self._names = Chunks(self._atoms), Names(self._atoms)
 
     def line(self, text: str) -> Line:
         """What `text`, one line, shows. O(length) at the first time, then O(1)."""
         bare = text.strip()
         known = self._known.get(bare)
-        if known is None:
-            known = self._older.get(bare)
-            if known is not None:
-                self._known[bare] = known
         if known is not None:
             return known
-        self._turn()
-        chunks = list(map(self._chunks.__getitem__, bare.split()))
-        found = [f for c in chunks for f in c.features]
-        words = [w for c in chunks for w in c.words]
-        if len(words) >= 4:
-            runs: Iterable[tuple[int, ...]] = zip(words, words[1:], words[2:], words[3:], strict=False)
-            found += [(run & _BITS) * KINDS + RUN for run in map(hash, runs)]
-        elif len(words) >= 2:
-            found.append((hash(tuple(words)) & _BITS) * KINDS + RUN)
+        known = self._older.get(bare)
+        if known is None:
+            # What was not used since the last time is forgotten once there is much of it.
+            if len(self._chunks) > REMEMBERED:
+                self._chunks = self._chunks.turn()
+            if len(self._known) > REMEMBERED:
+                self._older, self._known = self._known, {}
+            known = self._analysed(bare)
+        self._known[bare] = known
+        return known
+
+    def _analysed(self, bare: str) -> Line:
+        chunks = bare.split()
+        if not chunks:
+            return Line(b"", 0, 0)
+        hashes, features, costs = zip(*map(self._chunks.__getitem__, chunks), strict=True)
+        found = list(chain.from_iterable(features))
+        signs = tuple(chain.from_iterable(hashes))
+        if len(signs) > 3:
+            runs = map(hash, zip(signs, signs[1:], signs[2:], signs[3:], strict=False))
+            found += [(run & _BITS) * KINDS + RUN for run in runs]
+        elif len(signs) > 1:
+            found.append((hash(signs) & _BITS) * KINDS + RUN)
         if 24 <= len(bare) <= 200:
-            found.append(_number(bare, LINE, bisect_left(LINE_SHAPES, len(bare))))
-        line = Line(
-            tuple(dict.fromkeys(found)), sum([c.tokens for c in chunks]), sum([c.telling for c in chunks])
-        )
-        self._known[bare] = line
-        return line
+            found.append(number_of(bare, LINE, bisect_left(LINE_SHAPES, len(bare))))
+        cost = sum(costs)
+        return Line(array("I", list(dict.fromkeys(found))).tobytes(), cost >> TELLING_BITS, cost & _TELLING)

@@ -8,6 +8,7 @@ before the next compaction, which runs in a worker: decoding all of them took ha
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Lock
 
 from msgspec import Raw, Struct
 
@@ -16,8 +17,10 @@ from compactd.messages import Message
 Decode = Callable[[Raw], Message]
 """A message out of its bytes in neutral shape. Raises what is told to the client where it holds none."""
 
+_deciding = Lock()
 
-class OnDemand(Struct, eq=False):
+
+class OnDemand(Struct, eq=False, gc=False):
     """A message as the journal has it, decoded when it is first asked for, and once.
 
     Equal to the message it holds. Several threads may ask: all of them get the same object.
@@ -25,7 +28,7 @@ class OnDemand(Struct, eq=False):
 
     source: Raw
     decode: Decode
-    known: list[Message] = []
+    known: Message | None = None
     """The message, once it was asked for. Whoever decodes first decides: who compares blocks by identity
     must not meet two of them."""
 
@@ -33,14 +36,18 @@ class OnDemand(Struct, eq=False):
     def message(self) -> Message:
         """The message. O(bytes) at first. Raises as `decode`."""
         known = self.known
-        if not known:
-            known.append(self.decode(self.source))
-        return known[0]
+        if known is None:
+            message = self.decode(self.source)
+            with _deciding:
+                if self.known is None:
+                    self.known = message
+                known = self.known
+        return known
 
     @property
     def is_decoded(self) -> bool:
         """True once somebody asked for the message."""
-        return bool(self.known)
+        return self.known is not None
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, OnDemand):

@@ -7,6 +7,9 @@ behaviour.md, "A compaction", 2; opal.md, "Compaction Algorithm".)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
 from msgspec import Struct
 
 from compactd.core.asked import CompactRequest as CompactRequest
@@ -16,7 +19,7 @@ from compactd.core.asked import check_budgets
 from compactd.core.budget import FORCED, Keep, keep_of
 from compactd.core.case import Case, Shape
 from compactd.core.constraints import Constraint
-from compactd.core.cuts import kind_of, move, walk_back
+from compactd.core.cuts import move, walk_back
 from compactd.core.entries import EntryId, Stub
 from compactd.core.fitting import fit, fit_target
 from compactd.core.rules import Kind, Move, Settings
@@ -109,7 +112,8 @@ def plan(inputs: Inputs) -> Plan | NotCompacted:
     """What a compaction of `inputs.view` would do.
 
     Raises `CannotFit` (1008) where system prompt, tools, newest request and the smallest summary exceed the
-    cap or `target_tokens`; `InvalidParams` for more than one budget, or one below 1. O(blocks of the view).
+    cap or `target_tokens`; `InvalidParams` for more than one budget, or one below 1. O(what is not
+    known of the view).
     """
     request = inputs.request
     check_budgets(request)
@@ -205,36 +209,36 @@ def _asked_keep(inputs: Inputs) -> Keep:
 
 def _cut(inputs: Inputs, case: Case, keep: Keep) -> tuple[int | None, str]:
     """(cut, "") or (None, why there is none)."""
-    rules, items = inputs.settings.rules, case.items
+    rules, outline, end = inputs.settings.rules, case.outline, len(case.items)
     forced = inputs.request.force or inputs.request.trigger in FORCED or case.is_too_large
-    count = len(items) - case.start
+    count = end - case.start
     if keep.tokens is not None:
-        stop = walk_back(items, keep.tokens, case.start, inclusive=rules.stop_inclusive)
+        stop = walk_back(outline, keep.tokens, case.start, inclusive=rules.stop_inclusive)
         reason = f"nothing to compact: {_all(case.messages)} within the {keep.tokens:,} tokens to keep"
     elif keep.messages is not None:
-        if rules.too_short and not forced and len(items) <= keep.messages + 1:
+        if rules.too_short and not forced and end <= keep.messages + 1:
             return None, TOO_SHORT
-        stop = len(items) - keep.messages if keep.messages < count else None
+        stop = end - keep.messages if keep.messages < count else None
         reason = f"nothing to compact: {_all(case.messages)} within the {_messages(keep.messages)} to keep"
     else:
-        stop = len(items)
+        stop = end
         reason = "nothing to compact: there is nothing but the newest request"
     if stop is not None:
         moves = rules.moves if keep.tokens is not None else BACK_TO_ANY
-        cut = move(items, stop, case.start, case.safe, moves)
+        cut = move(outline, stop, case.start, moves)
         if cut is not None:
             return cut, ""
         reason = "nothing to compact: nothing before the kept turns can be cut"
     if not forced:
         return None, reason
-    cut = move(items, len(items) - FORCED_TAIL, case.start, case.safe, BACK_TO_ANY)
+    cut = move(outline, end - FORCED_TAIL, case.start, BACK_TO_ANY)
     if cut is None and case.is_too_large:
         cut = case.start
     return cut, reason
 
 
 def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
-    items, target = case.items, inputs.request.target_tokens
+    ids, target = case.outline.ids, inputs.request.target_tokens
     limits = [limit for limit in (case.limit, target) if limit is not None]
     limit = min(limits) if limits else None
     budget = case.summary_budget(shape, limit, whole=target is not None)
@@ -257,10 +261,10 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     return Plan(
         trigger=inputs.request.trigger,
         strategies=strategies,
-        merged=None if case.merged is None else items[0].entry_id,
-        removed=tuple(items[i].entry_id for i in shape.removed),
-        pinned=tuple(items[i].entry_id for i in shape.pinned),
-        kept=tuple(item.entry_id for item in items[shape.cut :]),
+        merged=None if case.merged is None else ids[0],
+        removed=_ids_in(ids, shape.removed),
+        pinned=tuple(ids[i] for i in shape.pinned),
+        kept=ids[shape.cut :],
         prefix=prefix,
         stubs=tuple(stub for _, stub in sorted(shape.stubs.items())),
         shortened=shape.shortened,
@@ -268,12 +272,17 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
         limit=limit,
         tokens_before=case.before,
         tokens_expected=case.fixed + shape.kept_tokens + budget,
-        messages_before=len(items),
+        messages_before=len(ids),
         floor=case.floor(),
         constraints=constraints,
         superseded=case.said.superseded,
         note=_note(inputs, case, shape, dropped),
     )
+
+
+def _ids_in(ids: tuple[EntryId, ...], runs: Sequence[range]) -> tuple[EntryId, ...]:
+    parts = [ids[run.start : run.stop] for run in runs]
+    return parts[0] if len(parts) == 1 else tuple(chain.from_iterable(parts))
 
 
 def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
@@ -282,15 +291,15 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
     opal.md, "2. Detect Split Turns": the kept part does not start with a user message, and the prefix, its
     user message included, has at least `split_min_messages`.
     """
-    items, cut = case.items, shape.cut
-    if not inputs.settings.rules.splits or cut >= len(items):
+    outline, cut = case.outline, shape.cut
+    if not inputs.settings.rules.splits or cut >= len(outline):
         return ()
-    if kind_of(items[cut].message) in ("user", "bash"):
+    if outline.kind(cut) in ("user", "bash"):
         return ()
-    turn = next((i for i in range(cut - 1, case.start - 1, -1) if kind_of(items[i].message) == "user"), None)
+    turn = outline.newest("user", case.start, cut)
     if turn is None or cut - turn < inputs.settings.split_min_messages:
         return ()
-    return tuple(item.entry_id for item in items[turn:cut])
+    return outline.ids[turn:cut]
 
 
 def _note(inputs: Inputs, case: Case, shape: Shape, dropped: int) -> str:

@@ -9,14 +9,14 @@ how in `repairs`; the view itself stays as it is. Which result answers which cal
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
+from functools import partial
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.entries import EntryId, Item
 from compactd.core.pairs import (
-    Matched,
     Pending,
     Place,
     is_blank,
@@ -28,6 +28,10 @@ from compactd.core.pairs import (
 )
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import Block, Message, Role, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from compactd.core.kept import Costs
+    from compactd.core.outline import Outline
 
 __all__ = [
     "INTERRUPTED",
@@ -96,34 +100,31 @@ def project(items: Sequence[Item], counter: Counter) -> Projection:
     return _Projecting(items, counter).run()
 
 
-def projected_tokens(items: Sequence[Item], matched: Matched, counter: Counter) -> int:
-    """`project(items, counter).tokens`, with the calls and results of `items` as `match` paired them.
+def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> int:
+    """`project(items, counter).tokens`, with the outline of `items` and the costs by `counter`.
 
-    O(messages), a tenth of a projection, where no result is left out or moved.
+    O(messages with results that are left out or moved), and counts of those at the first time.
     """
-    if matched.unpaired or _is_any_late(items, matched):
-        return _Projecting(items, counter, matched).run().tokens
-    total = sum(
-        item.tokens
-        for item in items
-        if item.tokens > 0 and not all(is_blank(block) for block in item.message.content)
-    )
-    missing = sum(
-        isinstance(block, ToolCall) and (index, at) not in matched.result_of
-        for index, item in enumerate(items)
-        for at, block in enumerate(item.message.content)
-    )
-    return total + (missing * counter.count(INTERRUPTED) if missing else 0)
+    total = outline.shown
+    for index in outline.left_out.keys() | outline.moved.keys():
+        total += costs.of_message(index, partial(_shown_tokens, items, outline, index, costs.counter))
+        total -= outline.tokens(index)
+    missing = sum(outline.unanswered.values())
+    return total + (missing * costs.count(INTERRUPTED) if missing else 0)
 
 
-def _is_any_late(items: Sequence[Item], matched: Matched) -> bool:
-    """Whether a result stands behind anything but other results of its call's message."""
-    apart = [(call[0], result[0]) for call, result in matched.result_of.items() if result[0] > call[0] + 1]
-    if not apart:
-        return False
-    # For each message how many before it hold something else.
-    others = [0, *accumulate(not _only_results(item.message) for item in items)]
-    return any(others[result] > others[call + 1] for call, result in apart)
+def _shown_tokens(items: Sequence[Item], outline: Outline, index: int, counter: Counter) -> int:
+    """What the request holds of a message with results that are left out or moved."""
+    content = items[index].message.content
+    left_out, moved = outline.left_out.get(index, ()), frozenset(outline.moved.get(index, ()))
+    gone = moved.union(left_out)
+    others = [block for at, block in enumerate(content) if at not in gone]
+    away = [content[at] for at in left_out]
+    if all(is_blank(block) for block in others):
+        if not moved:
+            return 0
+        away += others
+    return max(0, outline.tokens(index) - sum(block_tokens(block, counter) for block in away))
 
 
 def _only_results(message: Message) -> bool:
@@ -133,10 +134,10 @@ def _only_results(message: Message) -> bool:
 class _Projecting:
     """One run of `project`: what is known of the items, and what was emitted so far."""
 
-    def __init__(self, items: Sequence[Item], counter: Counter, matched: Matched | None = None) -> None:
+    def __init__(self, items: Sequence[Item], counter: Counter) -> None:
         self._items = items
         self._counter = counter
-        self._matched = match(items) if matched is None else matched
+        self._matched = match(items)
         self._messages: list[Projected] = []
         self._repairs: list[Repair] = []
         self._tokens = 0

@@ -20,6 +20,7 @@ from compactd.core.clip import text_of_result
 from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
 from compactd.core.entries import Item, is_summary
 from compactd.core.names import stands_alone, texts_written
+from compactd.core.naming import Names
 from compactd.core.record import TOOL_MARK
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.units import FactCache
@@ -55,7 +56,7 @@ class Fact(Struct, frozen=True):
 
 
 def facts(
-    removed: Sequence[Item], *, cache: FactCache | None = None, demands: Constraints = NO_DEMANDS
+    removed: Sequence[Item], *, cache: FactCache | Names | None = None, demands: Constraints = NO_DEMANDS
 ) -> tuple[Fact, ...]:
     """The facts of `removed` that were used again, most used first, then as they first appear. Each of
     `demands` is a limit by itself, and what is superseded is none.
@@ -119,7 +120,7 @@ class FactSearch:
         removed: Sequence[Item],
         stays: Iterable[str],
         *,
-        cache: FactCache | None = None,
+        cache: FactCache | Names | None = None,
         demands: Constraints = NO_DEMANDS,
     ) -> None:
         """O(features of `removed` + length of what stays)."""

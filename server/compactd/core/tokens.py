@@ -8,7 +8,8 @@ session's reports calibrate. A call of a tool is the exception, where its size i
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 import msgspec
 from msgspec import Raw, Struct
@@ -101,6 +102,20 @@ class Counter(Protocol):
         ...
 
 
+@runtime_checkable
+class Batching(Counter, Protocol):
+    """Counts many texts in less time than one after the other."""
+
+    @property
+    def habits(self) -> Habits:
+        """What its model's provider makes of blocks."""
+        ...
+
+    def count_each(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each of `texts`, as `count` gives them. May use several cores."""
+        ...
+
+
 class Chars4(Struct, frozen=True):
     """Code points ÷ 4, rounded up: the heuristic of the specs (opal, go-agent, klaude-code, evmts)."""
 
@@ -176,6 +191,33 @@ def _is_text(block: Block) -> bool:
 def message_tokens(message: Message, counter: Counter) -> int:
     """Tokens that the blocks of `message` take in a request; 0 for none. O(message)."""
     return sum(block_tokens(block, counter) for block in message.content)
+
+
+def messages_tokens(messages: Sequence[Message], counter: Counter) -> list[int]:
+    """The same of each of `messages`, their texts counted together where that is quicker. O(messages)."""
+    if len(messages) < 2 or not isinstance(counter, Batching):
+        return [message_tokens(message, counter) for message in messages]
+    asked = _Asked(habits=counter.habits, texts=[])
+    around, ends = [], []
+    for message in messages:
+        around.append(message_tokens(message, asked))
+        ends.append(len(asked.texts))
+    counts = counter.count_each(asked.texts)
+    starts = (0, *ends)
+    return [own + sum(counts[a:b]) for own, a, b in zip(around, starts, ends, strict=False)]
+
+
+class _Asked(Provided, frozen=True, kw_only=True):
+    """Takes note of what is to be counted: nothing is made of a count but sums."""
+
+    texts: list[str]
+    name: str = ""
+    exact: bool = False
+
+    def count(self, text: str) -> int:
+        """Nothing yet."""
+        self.texts.append(text)
+        return 0
 
 
 def block_tokens(block: Block, counter: Counter) -> int:

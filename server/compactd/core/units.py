@@ -7,29 +7,33 @@ features that a unit shows are worth depends on the conversation: `reuse.py`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
-from msgspec.msgpack import Decoder, Encoder
+from msgspec.msgpack import Decoder
 
-from compactd.core.atoms import CONSTRAINT, CUE, ERROR, atoms
+from compactd.core.atoms import atoms
 from compactd.core.entries import Item
 from compactd.core.fileops import FileUse, use_of
-from compactd.core.lexicon import ATOM, KINDS, Lexicon
+from compactd.core.lexicon import ATOM, KINDS, Lexicon, Line
 from compactd.core.lines import OWN_WORDS_CHARS as OWN_WORDS_CHARS
 from compactd.core.lines import Call, Source, Unit, joined, sources, split
 from compactd.core.lines import without_reminders as without_reminders
+from compactd.core.marks import MARKS
 from compactd.core.pieces import clear
-from compactd.core.roles import ASSISTANT, COMMAND, HEADER, RESULT, SHELL, USER
+from compactd.core.roles import COMMAND, HEADER, USER
+from compactd.core.shelf import Shelf
 from compactd.messages import Document, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
     from compactd.core.constraints import Limits
 
 UNIT_TOKENS: Final = 400
+SMALL_CHARS: Final = 200
+"""A unit shorter than this has fewer tokens, whatever stands in it: no character is estimated above 1.7."""
 MARKED: Final = 1
 """Of a unit's flags: it decides something (the agent's), sets a limit (the user's), reports an error (a
 tool's)."""
@@ -45,11 +49,6 @@ MOST_TOKENS: Final = 0xFFFF
 KINDS_OF_ITEM: Final = ("message", "summary", "stub")
 
 _WITH_TEXT = frozenset((USER, HEADER, COMMAND))
-_MARKS = {USER: CONSTRAINT, ASSISTANT: CUE, RESULT: ERROR, SHELL: ERROR}
-
-
-def _nothing(text: str) -> None:
-    """No mark: the search that finds nothing."""
 
 
 class Part(Struct, frozen=True, array_like=True, gc=False):
@@ -81,6 +80,9 @@ class Part(Struct, frozen=True, array_like=True, gc=False):
     @property
     def atoms(self) -> tuple[int, ...]:
         """Those of them that are atoms. O(features)."""
+        if not self.count:
+            # Nothing but atoms, each once.
+            return tuple(array("I", self.packed))
         return tuple(dict.fromkeys([f for f in array("I", self.shown) if f % KINDS == ATOM]))
 
 
@@ -122,33 +124,60 @@ class Reader:
     def part(self, source: Source) -> Part:
         """What a text shows, unit by unit. O(length)."""
         role, directory, look = source.role, self.directory, self.lexicon.line
-        mark = _MARKS.get(role)
-        search = mark.search if mark is not None else _nothing
-        shown, counts, tokens, flags = array("I"), array("H"), array("H"), array("B")
         units: list[Unit] = []
+        lines: list[Line] = []
         left_out: list[int] = []
-        with_text = role in _WITH_TEXT
         for at, unit in enumerate(split(source)):
             text = unit.text
             line = look(text.replace(directory, "") if directory and directory in text else text)
             if line.tokens >= 100 * UNIT_TOKENS and role != HEADER:
                 left_out.append(at)
                 continue
-            shown.extend(line.features)
-            counts.append(len(line.features))
-            tokens.append(min(line.tokens, MOST_TOKENS))
-            marked = MARKED if search(text) is not None else 0
-            flags.append(marked | (LOW if unit.low else 0) | min(line.telling, MOST_TELLING) << TELLING_SHIFT)
-            if with_text:
-                units.append(unit)
-        packed = b"".join((shown, counts, tokens, flags))
-        return Part(role, source.call_id, len(counts), packed, tuple(units), tuple(left_out))
+            units.append(unit)
+            lines.append(line)
+        mark = MARKS.get(role)
+        marked = mark.places([unit.text for unit in units]) if mark is not None and units else ()
+        flags = [min(line.telling, MOST_TELLING) << TELLING_SHIFT for line in lines]
+        for at, unit in enumerate(units):
+            if unit.low:
+                flags[at] |= LOW
+        for at in marked:
+            flags[at] |= MARKED
+        packed = b"".join(
+            (
+                *[line.shown for line in lines],
+                array("H", [len(line.shown) // 4 for line in lines]),
+                array("H", [min(line.tokens, MOST_TOKENS) for line in lines]),
+                bytes(flags),
+            )
+        )
+        with_text = tuple(units) if role in _WITH_TEXT else ()
+        return Part(role, source.call_id, len(units), packed, with_text, tuple(left_out))
 
-    def read(self, item: Item) -> Facts:
+    def named(self, source: Source) -> Part:
+        """As `part`, but of what the text shows the atoms alone, and its units where they have a text."""
+        role, directory = source.role, self.directory
+        units: list[Unit] = []
+        chunks: list[list[str]] = []
+        for unit in split(source):
+            text = unit.text
+            bare = text.replace(directory, "") if directory and directory in text else text
+            if len(bare) >= SMALL_CHARS and role != HEADER and self._is_too_large(bare):
+                continue
+            units.append(unit)
+            chunks.append(bare.split())
+        names = map(self.lexicon.names.__getitem__, dict.fromkeys(chain.from_iterable(chunks)))
+        found = array("I", list(dict.fromkeys(chain.from_iterable(names)))).tobytes()
+        return Part(role, source.call_id, 0, found, tuple(units) if role in _WITH_TEXT else ())
+
+    def _is_too_large(self, text: str) -> bool:
+        return self.lexicon.line(text).tokens >= 100 * UNIT_TOKENS
+
+    def read(self, item: Item, part: Callable[[Source], Part] | None = None) -> Facts:
         """Everything about one message that depends on it alone. O(length)."""
         calls: list[Call] = []
         texts: list[str] = []
-        parts = tuple([self.part(source) for source in sources(item, calls, texts)])
+        parts = tuple(map(part or self.part, sources(item, calls, texts)))
         use = use_of(item)
         whole = None
         if self.directory and any(self.directory in text for text in texts):
@@ -182,8 +211,7 @@ def units_in(item: Item, facts: Facts, at: int) -> Iterator[Unit]:
     return (unit for place, unit in enumerate(split(source)) if place not in part.left_out)
 
 
-_pack_into = Encoder().encode_into
-_unpack = Decoder(Facts).decode
+_unpack = Decoder(list[tuple[str, Facts]]).decode
 
 
 class FactCache:
@@ -191,16 +219,20 @@ class FactCache:
     not be alone holds `lock`.
 
     Bounded: after more than `limit` code points of messages everything is forgotten, and learnt again when
-    it is asked for. Between two uses the facts are bytes: a message's take 0.9 bytes for each of its own,
-    1.4 as objects, and some 20 µs to be objects again (measured 2026-11).
+    it is asked for. Between two uses the facts are on a shelf: a message's take 0.5 bytes for each of its
+    own, 1.4 as objects (measured 2026-11).
     """
 
     def __init__(self, working_dir: str | None = None, limit: int = 48_000_000) -> None:
         self.lexicon = Lexicon()
         self._reader = Reader(self.lexicon, working_dir or "")
-        self._packed: dict[str, bytes] = {}
+        self._shelf = Shelf(_unpack)
         self._facts: dict[str, Facts] = {}
-        """Those in use, whether they are packed or not."""
+        """Those in use, whether they are on the shelf or not."""
+        self._paths: dict[str, str] = {}
+        """The files that messages name, each once: lists of them outlive what they were made of."""
+        self._written = (0, 0)
+        """How many of these, and of `limits`, there were when they were written anew."""
         self._limit = limit
         self.limits: dict[str, Limits] = {}
         """What the user's messages demand, by entry id: any thread may ask and add."""
@@ -213,22 +245,36 @@ class FactCache:
         key = _key(item.entry_id, item.kind)
         known = self._known(key)
         if known is not None:
-            directory = self._reader.directory
-            if known.stripped == directory or not (known.mentions or _mentions(item, directory)):
+            if self._is_as_told(known, item):
                 return known
             self.size -= known.size
-            self._packed.pop(key, None)
+            self._shelf.drop(key)
         known = self._reader.read(item)
         self._facts[key] = known
         self.size += known.size
+        self._once(known.files)
         return known
+
+    def learn_names(self, item: Item, known: Facts | None) -> Facts:
+        """What `known`, learnt here before, or the cache tells of `item`; else its calls, its files and what
+        it names, which is not kept. O(length) at most, a fifth of the time of `learn`."""
+        known = known or self._known(_key(item.entry_id, item.kind))
+        if known is not None and self._is_as_told(known, item):
+            return known
+        return self._reader.read(item, self._reader.named)
+
+    def _is_as_told(self, known: Facts, item: Item) -> bool:
+        """What is known of a message is what would be learnt of it now."""
+        directory = self._reader.directory
+        return known.stripped == directory or not (known.mentions or _mentions(item, directory))
 
     def _known(self, key: str) -> Facts | None:
         known = self._facts.get(key)
         if known is None:
-            packed = self._packed.get(key)
-            if packed is not None:
-                known = self._facts[key] = _unpack(packed)
+            # Whoever asks for one asks for its neighbours next.
+            for other, facts in self._shelf.beside(key):
+                self._facts.setdefault(other, facts)
+            known = self._facts.get(key)
         return known
 
     def give(self, entry_id: str, kind: str, facts: Facts) -> None:
@@ -237,32 +283,47 @@ class FactCache:
         self.size += facts.size
 
     def settle(self) -> None:
-        """Forgets what only helps to learn more messages soon, and packs what is not in use. O(messages)."""
+        """Forgets what only helps to learn more messages soon, and packs everything. O(messages)."""
         self.lexicon.settle()
+        self.lexicon.pack()
+        self.pack()
+        self._shelf.tidy()
+        if self._written == (known := (len(self._paths), len(self.limits))):
+            return
+        # Anew, side by side: each stood amid what is free now, and kept a megabyte from the system.
+        self._written = known
+        self._paths = {path: path for path in map(_anew, self._paths)}
+        for entry_id, limits in tuple(self.limits.items()):
+            if limits:
+                self.limits[entry_id] = tuple([(_anew(sentence), strong) for sentence, strong in limits])
+
+    def pack(self) -> None:
+        """Puts what is in use on the shelf. O(messages in use)."""
         facts, self._facts = self._facts, {}
-        room = bytearray()
         for key, known in facts.items():
-            if key not in self._packed:
-                try:
-                    _pack_into(known, room)
-                except UnicodeEncodeError:  # half a surrogate pair in a path
-                    self._facts[key] = known
-                else:
-                    # `encode` gives bytes that hold on to half as much again (msgspec 0.21, seen 2026-11).
-                    self._packed[key] = bytes(room)
+            if key not in self._shelf and not self._shelf.put(key, known):
+                self._facts[key] = known
         clear(facts)
 
     def files(self, item: Item) -> FileUse:
         """What `item` says of files. O(1) where it was learnt, else O(length)."""
         known = self._known(_key(item.entry_id, item.kind))
-        return use_of(item) if known is None else known.files
+        return self._once(use_of(item) if known is None else known.files)
+
+    def _once(self, use: FileUse) -> FileUse:
+        """`use` with the names that are kept."""
+        if not use.read and not use.modified:
+            return use
+        name = self._paths.setdefault
+        read = tuple([(call, name(path, path)) for call, path in use.read])
+        return FileUse(read, tuple([(call, name(path, path)) for call, path in use.modified]), use.failed)
 
     def known(self) -> Iterator[Facts]:
         """The facts of all messages that are known, as they were learnt; those that are not in use are made
-        for this, one by one."""
-        for key, packed in self._packed.items():
-            yield self._facts.get(key) or _unpack(packed)
-        yield from (known for key, known in self._facts.items() if key not in self._packed)
+        for this, page by page."""
+        for key, packed in self._shelf.items():
+            yield self._facts.get(key) or packed
+        yield from (known for key, known in self._facts.items() if key not in self._shelf)
 
     def strip(self, working_dir: str) -> bool:
         """Take this directory off the paths of what is learnt or asked for from here on. True where it is
@@ -279,14 +340,16 @@ class FactCache:
             known = self._known(key)
             self.size -= 0 if known is None else known.size
             self._facts.pop(key, None)
-            self._packed.pop(key, None)
+            self._shelf.erase(key)
+        self._paths.clear()
         self.limits.pop(entry_id, None)
 
     def release(self) -> None:
         """Lets go of everything, piece by piece: the session is closed."""
         with self.lock:
             clear(self._facts)
-            clear(self._packed)
+            self._shelf.clear()
+            self._paths.clear()
             self.limits.clear()
             self.lexicon.release()
 
@@ -297,9 +360,15 @@ class FactCache:
             self.lexicon = Lexicon()
             self._reader = Reader(self.lexicon, self._reader.directory)
             self._facts.clear()
-            clear(self._packed)
+            self._shelf.clear()
+            self._paths.clear()
             self.limits.clear()
             self.size = 0
+
+
+def _anew(text: str) -> str:
+    """The same text in another place."""
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
 
 
 def _key(entry_id: str, kind: str) -> str:

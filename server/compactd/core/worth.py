@@ -134,7 +134,7 @@ def candidates(
     alive &= pays
     feature = statistics.feature[alive]
     order = statistics.order[alive[statistics.order]]
-    order = (np.cumsum(alive) - 1)[order]
+    order = (np.cumsum(alive.astype(np.int64)) - 1)[order]
 
     telling = (role != HEADER) & (flags >> TELLING_SHIFT >= LINK_WORDS)
     is_atom = statistics.features % KINDS == ATOM

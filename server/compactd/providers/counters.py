@@ -7,7 +7,7 @@ which tiktoken holds the interpreter for about 140 ms in whatever thread it runs
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -16,6 +16,16 @@ from msgspec import Struct
 from compactd.core.pictures import picture_rule
 from compactd.core.script import SLICE_CHARS, estimate
 from compactd.core.tokens import Chars4, Chars4Utf16, Counter, Habits, Provided, script_aware
+from compactd.providers.batches import (
+    BATCH_CHARS,
+    MARK,
+    MOST_THREADS,
+    SEPARATOR,
+    TOKEN_BYTES,
+    count_each,
+    is_panic,
+    refuses,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,29 +36,51 @@ if TYPE_CHECKING:
 class Spec(Struct, frozen=True):
     """What an encoding is beside its ranks."""
 
-    pattern: str
-    """How a text is split before bytes are merged."""
+    plain: tuple[str, ...]
+    """How a text is split before bytes are merged: the first alternatives, which need no look ahead."""
+    others: tuple[str, ...]
     special_tokens: dict[str, int]
+    published: str | None = None
+    """How the pattern is written elsewhere, where that is not these alternatives one after the other."""
+
+    @property
+    def pattern(self) -> str:
+        """As tiktoken has it."""
+        return self.published or "|".join((*self.plain, *self.others))
+
+    @property
+    def quick(self) -> str:
+        """What splits every text in the same way in less time: a quarter less for all of counting.
+
+        Where a pattern looks ahead anywhere, tiktoken's engine (fancy-regex) tries alternatives one by one,
+        each in an automaton of its own. A group of those that need no look ahead is one automaton, in which
+        the first that fits wins as before. (Measured 2026-11, tiktoken 0.14.)
+        """
+        return f"(?:{'|'.join(self.plain)})|{'|'.join(self.others)}"
 
 
 SPECS = {
     "o200k_base": Spec(
-        "|".join(
-            (
-                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-                r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
-                r"\p{N}{1,3}",
-                r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-                r"\s*[\r\n]+",
-                r"\s+(?!\S)",
-                r"\s+",
-            )
+        (
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+            r"\s*[\r\n]+",
         ),
+        (r"\s+(?!\S)", r"\s+"),
         {"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
     ),
     "cl100k_base": Spec(
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
-        r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+        (
+            r"'(?i:[sdmt]|ll|ve|re)",
+            r"[^\r\n\p{L}\p{N}]?\p{L}+",
+            r"\p{N}{1,3}",
+            r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+            r"\s+$",
+            r"\s*[\r\n]",
+        ),
+        (r"\s+(?!\S)", r"\s"),
         {
             "<|endoftext|>": 100257,
             "<|fim_prefix|>": 100258,
@@ -56,6 +88,9 @@ SPECS = {
             "<|fim_suffix|>": 100260,
             "<|endofprompt|>": 100276,
         },
+        # Possessive where nothing that was taken could be given back: each class ends where the next begins.
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+        r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
     ),
 }
 """By name, as tiktoken_ext.openai_public of tiktoken 0.14.0 has them; a test compares them."""
@@ -97,7 +132,8 @@ def _build(name: str) -> Encoding:
 
     spec = SPECS[name]
     ranks = unpack(name)
-    encoding = Encoding(name, pat_str=spec.pattern, mergeable_ranks=ranks, special_tokens=spec.special_tokens)
+    special = {**spec.special_tokens, SEPARATOR: MARK}
+    encoding = Encoding(name, pat_str=spec.quick, mergeable_ranks=ranks, special_tokens=special)
     # The encoder has its own copy; ours, which `encoding` holds too, would cost 14 MB for nothing.
     ranks.clear()
     return encoding
@@ -136,7 +172,54 @@ class Bpe(Provided, frozen=True):
 
     def count(self, text: str) -> int:
         """Tokens of `text`. Exact up to 64 Ki characters, and beyond wherever lines or words end; O(text)."""
-        return count_with(load(self.name).encode_ordinary, text) if text else 0
+        if len(text) > BATCH_CHARS:
+            return self.count_each((text,))[0]
+        if not text:
+            return 0
+        encoding = load(self.name)
+        try:
+            tokens = memoryview(encoding._core_bpe.encode_to_tiktoken_buffer(text, _NOTHING))
+        except BaseException as error:
+            if not refuses(error):
+                raise
+            return count_with(encoding.encode_ordinary, text)
+        return tokens.nbytes // TOKEN_BYTES
+
+    def count_each(self, texts: Sequence[str], threads: int = MOST_THREADS) -> list[int]:
+        """Tokens of each of `texts`, as `count` gives them: many in one call, and in a thread on each core,
+        `threads` at most."""
+        encoding = load(self.name)
+        ordinary, joined = encoding.encode_ordinary, encoding._core_bpe.encode_to_tiktoken_buffer
+        parts = ((at, part) for at, text in enumerate(texts) for part in _parts(text))
+        return count_each(
+            parts,
+            len(texts),
+            sum(map(len, texts)),
+            lambda text: bytes(joined(text, _SPECIAL)),
+            lambda text: count_with(ordinary, text),
+            threads=threads,
+        )
+
+
+_NOTHING: frozenset[str] = frozenset()
+_SPECIAL = frozenset((SEPARATOR,))
+
+
+def _parts(text: str) -> Iterator[str]:
+    """`text` in the slices that `count_with` makes, each in smaller parts where that changes nothing."""
+    if len(text) <= BATCH_CHARS:
+        if text:
+            yield text
+        return
+    for piece in safe_slices(text):
+        start = 0
+        while len(piece) - start > BATCH_CHARS:
+            end = _safe_cut(piece, start, start + BATCH_CHARS)
+            if end is None:
+                break
+            yield piece[start:end]
+            start = end
+        yield piece[start:]
 
 
 def count_with(encode: Callable[[str], list[int]], text: str, size: int = SLICE_CHARS) -> int:
@@ -150,8 +233,7 @@ def count_with(encode: Callable[[str], list[int]], text: str, size: int = SLICE_
         try:
             total += len(encode(part))
         except BaseException as panic:
-            # pyo3_runtime.PanicException is a BaseException that cannot be imported.
-            if type(panic).__name__ != "PanicException":
+            if not is_panic(panic):
                 raise
             total += round(estimate(part))
     return total
@@ -174,6 +256,12 @@ def safe_slices(text: str, size: int = SLICE_CHARS) -> Iterator[str]:
 
 def _cut(text: str, start: int, limit: int) -> int:
     """The last safe place in `text` after `start` and up to `limit`; `limit` where there is none."""
+    end = _safe_cut(text, start, limit)
+    return limit if end is None else end
+
+
+def _safe_cut(text: str, start: int, limit: int) -> int | None:
+    """The same, and none where there is none."""
     end = limit
     for _ in range(_TRIES):
         end = text.rfind("\n", start, end)
@@ -189,7 +277,7 @@ def _cut(text: str, start: int, limit: int) -> int:
             break
         if not text[end - 1].isspace() and not text[end + 1].isspace():
             return end
-    return limit
+    return None
 
 
 _TRIES = 256

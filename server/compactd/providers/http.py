@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
+from compactd.imports import breathing_imports
 from compactd.providers.base import Cause
 from compactd.providers.network import Address, address_of, proxy_for, trusted, trusting_nobody
 
@@ -210,9 +211,10 @@ class Links:
         return await asyncio.to_thread(self._made, address)
 
     def _made(self, address: Address) -> httpx.AsyncClient:
-        import httpx
+        with breathing_imports():
+            import httpx
 
-        _preload()
+            _preload()
         proxy = proxy_for(address, self._environ)
         try:
             return httpx.AsyncClient(

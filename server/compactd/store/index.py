@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from compactd.core.breath import breathe
 from compactd.store import files
 from compactd.store.base import IndexHit, ReadRecord
 from compactd.store.paths import drop_index, index_file
@@ -30,6 +31,8 @@ FIRST_BYTES = 4096
 """Of a journal: when they change, it is another one."""
 CANDIDATES = 400
 """Of the messages that hold all words the newest are ranked: a word that is everywhere costs no more."""
+ROWS_A_BREATH = 20
+"""SQLite lets go of the interpreter for each row, some 10 to 100 µs apart."""
 
 _SCHEMA = (
     "create table journals(number integer primary key, session text, file text unique, first integer,"
@@ -76,7 +79,11 @@ class FileIndex:
             " where said match ? order by said.rowid desc limit ?"
         )
         with self._open() as database:
-            rows = database.execute(asked, (_expression(phrases), max(limit, CANDIDATES))).fetchall()
+            found = database.execute(asked, (_expression(phrases), max(limit, CANDIDATES)))
+            rows = found.fetchmany(ROWS_A_BREATH)
+            while len(rows) % ROWS_A_BREATH == 0 and (more := found.fetchmany(ROWS_A_BREATH)):
+                breathe()
+                rows += more
         return tuple(
             IndexHit(one.session_id, one.entry_id, one.role, one.at, _SPACED.sub("", snippet))
             for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
@@ -90,7 +97,9 @@ class FileIndex:
             sizes = dict(database.execute("select file, size from journals").fetchall())
             there: set[str] = set()
             news: list[tuple[float, str]] = []
-            for found in os.scandir(self._sessions):
+            for nth, found in enumerate(os.scandir(self._sessions), 1):
+                if nth % ROWS_A_BREATH == 0:
+                    breathe()
                 if not found.name.endswith(".jsonl"):
                     continue
                 there.add(found.name)
@@ -141,7 +150,9 @@ class FileIndex:
                 return 0
             added = "insert into journals(session, file, first) values(?, ?, ?)"
             number = database.execute(added, (session_id, path.name, first)).lastrowid
-        for record in found.records:
+        for nth, record in enumerate(found.records, 1):
+            if nth % ROWS_A_BREATH == 0:
+                breathe()
             said = read(record)
             if said is not None and said.text:
                 text = said.text if said.text.isascii() else _UNSPACED.sub(r" \1 ", said.text)

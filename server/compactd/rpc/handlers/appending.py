@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from compactd import turns
 from compactd.core.intake import New
+from compactd.core.tokens import messages_tokens
 from compactd.formats.base import read_messages
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, durable
@@ -82,7 +83,7 @@ class AppendingHandlers(Area):
             return asking.new(params, read, tokens)
 
         def count() -> list[int]:
-            return [session.count_message(message) for message, _ in read]
+            return messages_tokens([message for message, _ in read], session.counter)
 
         if session.queue.is_idle and not session.counts_in_worker(size_bytes):
             return take(new(count()))

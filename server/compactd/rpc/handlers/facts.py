@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Raw
 
 from compactd.core.observed import with_observed
-from compactd.core.tokens import is_text, message_tokens
+from compactd.core.tokens import is_text, messages_tokens
 from compactd.errors import InvalidParams
 from compactd.formats.base import read_messages
 from compactd.providers.counters import counter_for
@@ -43,7 +43,7 @@ class FactHandlers(Area):
         else:
             read = read_messages(params.messages, params.format)
             tokens = await self._daemon.in_worker(
-                lambda: sum(message_tokens(message, counter) for message, _ in read)
+                lambda: sum(messages_tokens([message for message, _ in read], counter))
             )
             if not all(is_text(message) for message, _ in read):
                 return wire.CountResult(tokens=tokens, exact=False, method=counter.name)

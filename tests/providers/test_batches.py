@@ -24,6 +24,7 @@ from compactd.providers.batches import (
     count_each,
 )
 from compactd.providers.counters import SPECS, Bpe, count_with, load, unpack
+from compactd.session import INLINE_BYTES
 
 RANDOM = random.Random(5)
 STDLIB = Path(os.__file__).parent
@@ -188,6 +189,22 @@ def test_callers_that_come_at_once_each_get_their_own_counts_with_no_more_thread
 
     assert found == [[len(text) for text in MANY]] * 5
     assert most[0] <= 5 + MOST_THREADS - 1
+
+
+def test_what_the_loop_counts_itself_is_counted_without_another_thread() -> None:
+    text = "a word or two\n" * (INLINE_BYTES // 14)
+    threads: set[int] = set()
+
+    def encode(joined: str) -> bytes:
+        threads.add(threading.get_ident())
+        return letters(joined)
+
+    few = [text[at : at + 100] for at in range(0, len(text), 100)]
+    counted = count_each(parts(few), len(few), len(text), encode, len, threads=MOST_THREADS)
+
+    assert INLINE_BYTES <= ALONE_CHARS
+    assert sum(counted) == len(text)
+    assert threads == {threading.get_ident()}
 
 
 def test_what_an_encoder_raises_comes_out_in_whatever_thread_it_was_and_the_next_caller_has_helpers() -> None:

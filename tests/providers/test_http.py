@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
+import ssl
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -89,6 +91,57 @@ async def test_a_connection_that_the_server_closed_meanwhile_is_not_used_again()
             heard = await hear(provider, request_of("openai"))
 
     assert heard.text == "ok"
+
+
+@pytest.mark.parametrize("tls", [False, True])
+async def test_requests_that_are_the_first_all_at_once_share_what_takes_long_to_make(tls: bool) -> None:
+    with Loopback(then=Stall("so far"), tls=tls) as server:
+        async with linked(environ={"SSL_CERT_FILE": str(CERTIFICATE)}) as links:
+            provider = provider_of(server, "openai", links)
+            before = contexts()
+            tasks = [asyncio.create_task(hear(provider, request_of("openai"))) for _ in range(12)]
+            await arrived(server, 12)
+            made = contexts() - before
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+            assert (made, server.connections, links.lent) == (1, 12, 0)
+
+
+async def test_the_first_request_may_be_cancelled_and_those_that_waited_with_it_are_answered() -> None:
+    with Loopback() as server:
+        async with linked() as links:
+            provider = provider_of(server, "openai", links)
+            first, *others = [asyncio.create_task(hear(provider, request_of("openai"))) for _ in range(4)]
+            for _ in range(3):
+                await asyncio.sleep(0)
+            first.cancel()
+            heard = await asyncio.gather(*others)
+
+            assert [each.text for each in heard] == ["ok"] * 3
+            assert first.cancelled()
+            assert links.lent == 0
+
+
+async def test_certificates_that_are_mended_are_believed_at_the_next_request(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text("nothing")
+    with Loopback(tls=True) as server:
+        async with linked(environ={"SSL_CERT_FILE": str(file)}) as links:
+            provider = provider_of(server, "openai", links)
+            failed = await asyncio.gather(*[hear(provider, request_of("openai")) for _ in range(3)])
+            file.write_bytes(CERTIFICATE.read_bytes())
+            heard = await hear(provider, request_of("openai"))
+
+    assert ["SSL_CERT_FILE" in each.failure.message for each in failed] == [True] * 3
+    assert heard.text == "ok"
+
+
+def contexts() -> int:
+    """TLS contexts of this process that somebody still holds."""
+    gc.collect()
+    return sum(isinstance(each, ssl.SSLContext) for each in gc.get_objects())
 
 
 # --- cancelled --------------------------------------------------------------------------------------------

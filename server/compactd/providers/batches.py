@@ -29,8 +29,12 @@ MARK = 0xFEFEFEFE
 BATCH_CHARS = 16 * 1024
 """Counted in one call, about: 1 ms. Threads that share a work end that much apart."""
 
-ALONE_CHARS = 24 * 1024
-"""Up to this no helper is asked. Of 33,000 characters two threads take 1.4 ms, one 2.0 (2026-11)."""
+ALONE_CHARS = 48 * 1024
+"""Up to this no helper is asked: the loop counts as much itself (`session.INLINE_BYTES`), 3 ms, and must not
+wait for a thread that others keep from its core."""
+
+SHARE_CHARS = 24 * 1024
+"""Of more, one thread for each so many. Of 33,000 characters two take 1.4 ms, one 2.0 (2026-11)."""
 
 MOST_THREADS = 4
 """That count at the same time, whoever asks; fewer where the process may use fewer cores."""
@@ -59,7 +63,8 @@ def count_each(
     O(chars); in as many threads as there are cores, at most `threads`. Raises what `alone` does.
     """
     work = _Work(parts, encode, alone)
-    helpers = _helpers(min(threads, cores(), chars // ALONE_CHARS + 1) - 1, work.help)
+    wanted = 1 if chars <= ALONE_CHARS else chars // SHARE_CHARS + 1
+    helpers = _helpers(min(threads, cores(), wanted) - 1, work.help)
     try:
         work.run()
     finally:

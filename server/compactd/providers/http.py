@@ -147,7 +147,9 @@ class Links:
         self._idle: dict[str, list[httpx.AsyncClient]] = {}
         self._lent = 0
         self._closing: set[asyncio.Task[None]] = set()
-        self._trusted: ssl.SSLContext | None = None
+        self._contexts: dict[bool, ssl.SSLContext] = {}
+        """By whether certificates are believed in it; one serves every client."""
+        self._preparing = {believes: asyncio.Lock() for believes in (False, True)}
 
     @property
     def lent(self) -> int:
@@ -204,21 +206,44 @@ class Links:
             await asyncio.wait(self._closing, timeout=_CLOSING_S)
 
     async def _client(self, address: Address) -> httpx.AsyncClient:
+        proxy = proxy_for(address, self._environ)
+        # Without TLS httpx would load every certificate for nothing.
+        believes = address.scheme == "https" or (proxy or "").startswith("https")
+        context = self._contexts.get(believes)
+        if context is None:
+            # The import takes 0.1 s, the certificates 50 ms: the loop goes on meanwhile. Once for all who ask
+            # at the same time: six threads that load them keep the interpreter from the loop for 30 ms.
+            async with self._preparing[believes]:
+                context = self._contexts.get(believes)
+                if context is None:
+                    context = self._contexts[believes] = await asyncio.to_thread(self._prepared, believes)
         kept = self._idle.get(address.place)
         if kept:
             return kept.pop()
-        # The import takes 0.1 s, the certificates 50 ms: the loop goes on meanwhile.
-        return await asyncio.to_thread(self._made, address)
+        return self._made(context, proxy)
 
-    def _made(self, address: Address) -> httpx.AsyncClient:
+    def _prepared(self, believes: bool) -> ssl.SSLContext:
+        """What clients need that takes long."""
         with breathing_imports():
-            import httpx
+            import httpx  # noqa: F401
 
             _preload()
-        proxy = proxy_for(address, self._environ)
+        if not believes:
+            return trusting_nobody()
+        try:
+            return trusted(self._environ)
+        except OSError as error:
+            raise Broken(
+                "answer", "cannot be trusted: SSL_CERT_FILE or SSL_CERT_DIR holds no certificates"
+            ) from error
+
+    def _made(self, context: ssl.SSLContext, proxy: str | None) -> httpx.AsyncClient:
+        """A client, in 0.03 ms."""
+        import httpx
+
         try:
             return httpx.AsyncClient(
-                verify=self._certificates(address, proxy),
+                verify=context,
                 proxy=proxy,
                 trust_env=False,
                 follow_redirects=False,
@@ -235,19 +260,8 @@ class Links:
                 "is behind a SOCKS proxy, and `socksio` is not installed: install `httpx[socks]`, or unset "
                 "ALL_PROXY",
             ) from error
-        except OSError as error:
-            raise Broken(
-                "answer", "cannot be trusted: SSL_CERT_FILE or SSL_CERT_DIR holds no certificates"
-            ) from error
         except (ValueError, httpx.InvalidURL) as error:
             raise Broken("answer", "is behind a proxy whose URL makes no sense") from error
-
-    def _certificates(self, address: Address, proxy: str | None) -> ssl.SSLContext:
-        if address.scheme == "http" and not (proxy or "").startswith("https"):
-            return trusting_nobody()
-        if self._trusted is None:
-            self._trusted = trusted(self._environ)
-        return self._trusted
 
     def _keep(self, address: Address, client: httpx.AsyncClient) -> None:
         kept = self._idle.setdefault(address.place, [])

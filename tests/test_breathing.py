@@ -37,12 +37,11 @@ def test_whoever_waits_goes_on_while_another_breathes_though_nobody_is_interrupt
     assert done.stdout == "went on\n"
 
 
-def test_what_is_imported_is_the_same_and_nothing_stays_behind(tmp_path: Path) -> None:
+def test_what_is_imported_is_the_same(tmp_path: Path) -> None:
     (tmp_path / "breathing_one.py").write_text(
         "import breathing_two\nVALUE = breathing_two.VALUE + 1\n", "utf-8"
     )
     (tmp_path / "breathing_two.py").write_text("VALUE = 1\n", "utf-8")
-    before = list(sys.meta_path)
     sys.path.insert(0, str(tmp_path))
     try:
         with breathing_imports():
@@ -51,22 +50,32 @@ def test_what_is_imported_is_the_same_and_nothing_stays_behind(tmp_path: Path) -
         sys.path.remove(str(tmp_path))
 
     assert found.VALUE == 2
-    assert sys.meta_path == before
 
 
-def test_two_threads_that_breathe_do_not_take_each_others_breath_away() -> None:
-    before = list(sys.meta_path)
-    meet = threading.Barrier(2)
+def test_who_walks_along_the_finders_meanwhile_passes_over_none() -> None:
+    """A finder that was taken out in front of a thread that walked had it pass over the next, now and then:
+    `ModuleNotFoundError` for a module that is there."""
+    for finders_passed in range(1, len(sys.meta_path) + 1):
+        with breathing_imports():
+            walk = iter(sys.meta_path)
+            passed = [next(walk) for _ in range(finders_passed)]
+
+        assert [*passed, *walk] == sys.meta_path
+
+
+def test_however_often_threads_breathe_one_finder_is_asked() -> None:
+    with breathing_imports():
+        once = list(sys.meta_path)
+    meet = threading.Barrier(3)
 
     def work() -> None:
-        with breathing_imports():
+        with breathing_imports(), breathing_imports():
             meet.wait()
-        meet.wait()
 
-    threads = [threading.Thread(target=work) for _ in range(2)]
+    threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
-    assert sys.meta_path == before
+    assert sys.meta_path == once

@@ -20,6 +20,14 @@ MODELS = {
     "ollama": "ollama/llama3.1",
 }
 
+
+class Ended(dict[str, Any]):
+    """How a turn ended; what is asked for and not there says how it did."""
+
+    def __missing__(self, name: str) -> Any:
+        raise AssertionError(f"no {name!r} in what ended the turn: {dict(self)}")
+
+
 Tool = Callable[[str, Any], Any]
 """(name, arguments) -> the result of `tool/execute`."""
 
@@ -75,7 +83,7 @@ class Talk:
             ),
             f"end of {turn_id}",
         )
-        return dict(with_end.value["params"])
+        return Ended(with_end.value["params"])
 
     def types(self, after: int = -1) -> list[str]:
         """The events so far, by type, without deltas."""

@@ -73,7 +73,7 @@ function commands(bench: Bench): Record<string, Command> {
       sessions.select(id);
     },
     renameSession: on(async (id) => {
-      const title = await vscode.window.showInputBox({ title: "Rename the session", prompt: "Its new title" });
+      const title = await vscode.window.showInputBox({ title: "Rename the session", prompt: "Its new title", ignoreFocusOut: true });
       if (!title?.trim()) return;
       await daemon.request("session/configure", { session_id: id, title: title.trim() });
       sessions.relist();
@@ -131,7 +131,7 @@ async function pickSession(bench: Bench): Promise<string | null> {
       description: `${plural(info.message_count, "message")} · ${noIcons(oneLine(info.model ?? "", 60))}`,
       id: info.session_id,
     })),
-    { title: "Which session?", matchOnDescription: true },
+    { title: "Which session?", matchOnDescription: true, ignoreFocusOut: true },
   );
   return picked?.id ?? null;
 }

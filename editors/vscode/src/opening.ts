@@ -49,7 +49,7 @@ export async function importFile(bench: Bench, given: vscode.Uri | null): Promis
 async function folderOf(): Promise<vscode.WorkspaceFolder | undefined | null> {
   const known = folders();
   if (known.length < 2) return known[0];
-  return (await vscode.window.showWorkspaceFolderPick({ placeHolder: "In which folder do the chat's tools work?" })) ?? null;
+  return (await vscode.window.showWorkspaceFolderPick({ placeHolder: "In which folder do the chat's tools work?", ignoreFocusOut: true })) ?? null;
 }
 
 /** The model of the settings, or else what the person says; null where nothing was said. */
@@ -60,6 +60,7 @@ export async function modelFor(folder: vscode.Uri | undefined): Promise<string |
 async function askModel(): Promise<string | null> {
   const given = await vscode.window.showInputBox({
     title: "Which model?",
+    ignoreFocusOut: true,
     prompt: "provider/id. The setting compactd.model keeps it.",
     placeHolder: "anthropic/claude-sonnet-4-5, openai/gpt-4o, ollama/llama3.1",
     validateInput: (text) => (text.trim() === "" || /^[^\s/]+\/\S+$/.test(text.trim()) ? null : "provider/id, as in anthropic/claude-sonnet-4-5"),

@@ -19,6 +19,8 @@ export function search(daemon: Daemon, id: string): Promise<string | null> {
     pick.title = "Search the session, compacted or not";
     pick.placeholder = "Words to look for";
     pick.matchOnDescription = pick.matchOnDetail = true;
+    // What the list of commands gives the focus back to may take it after this one is open: it would close at once.
+    pick.ignoreFocusOut = true;
     let asked = 0;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const look = async (query: string) => {

@@ -14,7 +14,7 @@ await drive("windows", async (open) => {
   saw("the tool", await talk.locator(".said.tool").last().innerText());
   const second = await open(url);
   await second.command("compactd: Select Session");
-  await second.page.locator(".quick-input-list .monaco-list-row").first().click();
+  await second.page.locator(".quick-input-list .monaco-list-row", { hasText: /\d+ messages?/ }).first().click();
   saw("told", await until("a word", async () => (await second.notifications()).find((each) => each.includes("read-only"))));
   saw("gauge", await until("a gauge", async () => (await second.percent()) !== null && second.gauge()));
   saw("spoken", await second.spoken());

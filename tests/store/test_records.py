@@ -35,6 +35,8 @@ FOUR = [
     b'{"type":"usage","n":[1]}',
 ]
 
+FOUR_LINES = journal(FOUR)
+
 sealed = st.integers(0, 12).map(
     # What a client's own JSON may hold: something that looks like a line of a journal, checksum and all.
     lambda seq: line(seq, b'{"type":"fake"}').decode().rstrip("\n")
@@ -240,3 +242,36 @@ def test_a_first_record_that_was_cut_off_is_a_file_never_begun() -> None:
     assert all(scan(long[:cut]).is_never_begun for cut in (1, 8, 9, 100_000, len(long) - 2))
     assert scan(b"\0" * 4096).is_never_begun
     assert not scan(b"\0" * 1_000_000).is_never_begun
+
+
+def forged(head: bytes, record: bytes) -> bytes:
+    """A line that no daemon wrote, with the right checksum."""
+    middle = head + record[1:-1]
+    return middle + b',"crc":"%08x"}\n' % zlib.crc32(middle)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [b"", b"999", b"0,1,2", b"9" * 5_000, b"-3", b"17,", b"[17]", b'"17"', b"\xb2"],
+    ids=["none", "behind the end", "no spaces", "digits", "negative", "comma", "nested", "text", "no ASCII"],
+)
+def test_places_of_line_ends_that_fit_no_record_change_nothing(places: bytes) -> None:
+    record = b'{"type":"forged","value":[1,  2]}'
+
+    found = scan(FOUR_LINES + forged(b'{"seq":4,"nl":[' + places + b"],", record))
+
+    assert (read(found), found.damage) == ([*FOUR, record], None)
+
+
+def test_a_list_of_line_ends_that_has_no_end_is_read_as_it_stands() -> None:
+    found = scan(FOUR_LINES + forged(b'{"seq":4,"nl":[', b'{"type":"forged"}') + line(5, FOUR[3]))
+
+    assert (read(found)[:4], len(read(found)), found.damage) == (FOUR, 6, None)
+
+
+def test_a_first_number_of_thousands_of_digits_behind_damage_is_no_number() -> None:
+    behind_it = forged(b'{"seq":5,"with":' + b"4" * 5_000 + b",", FOUR[3])
+
+    found = scan(FOUR_LINES + b"\0\0\n" + behind_it)
+
+    assert (read(found), behind(found)) == (FOUR, [FOUR[3]])

@@ -26,6 +26,8 @@ _MARK = b',"crc":"'
 _TAIL_BYTES = len(b',"crc":"00000000"}')
 _NEVER_BEGUN_BYTES = 65_536
 """A file this small that holds no line and no record is a creation that was cut off."""
+_NUMBER_DIGITS = 20
+"""Most of one in front of a record."""
 
 
 class Damage(Struct, frozen=True, kw_only=True):
@@ -228,17 +230,27 @@ def _newlines(record: bytes) -> list[int]:
 
 
 def _with_newlines(whole: bytes) -> memoryview:
-    """`whole`, a good line, with the line ends put back that `frame` took out, and their list left out."""
+    """`whole`, a good line, with the line ends put back that `frame` took out, and their list left out.
+
+    A place where no space stands is passed over: only a forger writes one, and white space is all it changes.
+    """
     after_seq = _own(whole, 0)
-    if not whole.startswith(_NEWLINES, after_seq):
+    close = whole.find(b"],", after_seq)
+    if not whole.startswith(_NEWLINES, after_seq) or close < 0:
         return memoryview(whole)
-    close = whole.index(b"]", after_seq)
     places = whole[after_seq + len(_NEWLINES) : close].split(b",")
     restored = bytearray(whole[:after_seq] + whole[close + 2 :])
-    # Places count from the record's `{`, whose place the comma after `seq` has taken here.
     for place in places:
-        restored[after_seq - 1 + int(place)] = 0x0A
+        # Places count from the record's `{`, whose place the comma after `seq` has taken here.
+        at = after_seq - 1 + (_number(place) or 0)
+        if restored[at : at + 1] == b" ":
+            restored[at] = 0x0A
     return memoryview(bytes(restored))
+
+
+def _number(digits: bytes) -> int | None:
+    """What `frame` wrote as a number; none for what it never writes (`int` refuses thousands of digits)."""
+    return int(digits) if digits.isdigit() and len(digits) <= _NUMBER_DIGITS else None
 
 
 def _own(data: bytes, start: int) -> int:
@@ -252,8 +264,7 @@ def _first(data: bytes, start: int) -> int | None:
     at = data.index(b",", start) + 1
     if not data.startswith(_WITH, at):
         return None
-    digits = data[at + len(_WITH) : data.index(b",", at)]
-    return int(digits) if digits.isdigit() else None
+    return _number(data[at + len(_WITH) : data.index(b",", at)])
 
 
 def lines(records: Sequence[bytes]) -> Iterator[bytes]:

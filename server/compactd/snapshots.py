@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from compactd.core.cuts import is_request
-from compactd.core.entries import EntryId, Snapshot
+from compactd.core.entries import EntryId, Snapshot, number_of
 from compactd.errors import CompactdError, InvalidParams
 from compactd.git.trees import GitTrees
 from compactd.git.work_tree import NoTree, work_tree_of
@@ -138,7 +138,7 @@ def _span(
 
 
 def _number(entry_id: EntryId | None) -> int:
-    return 0 if entry_id is None else int(entry_id[1:])
+    return 0 if entry_id is None else number_of(entry_id) or 0
 
 
 def _check(session: Session, name: str, entry_id: EntryId | None) -> None:

@@ -50,6 +50,12 @@ def test_a_whole_read_shows_the_file_without_its_line_numbers(talk: Talk) -> Non
     assert talk.seen() == (Seen("b.py", "x = 1"), Seen("a.py", "import os\n\nprint(os)"))
 
 
+def test_a_line_that_begins_with_thousands_of_digits_has_no_number(talk: Talk) -> None:
+    talk.call("Read", "1" * 5_000 + "\tx = 1", file_path="a.py")
+
+    assert [one.path for one in talk.seen()] == ["a.py"]
+
+
 def test_a_part_of_a_file_shows_nothing_of_the_whole(talk: Talk) -> None:
     talk.call("Read", NUMBERED, file_path="a.py", offset=1)
     talk.call("view", "x", path="b.py", view_range=[1, 2])

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import tracemalloc
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from compactd.errors import CompactdError, FormatNotSupported, InvalidParams, Li
 from compactd.formats.detect import read
 from compactd.formats.gathering import gathered
 from compactd.formats.source import FILE_BYTES, bytes_of
+from compactd.formats.writing import write
 
 LINES = ("codex.jsonl", "gemini-cli.jsonl", "klaude.jsonl", "opal.jsonl")
 DOCUMENTS = ("cline-task.json", "opencode.json", "openhands.json", "openhands-v0.json", "roo.json")
@@ -192,3 +196,37 @@ def test_a_name_that_leads_out_of_the_storage_is_not_followed(tmp_path: Path) ->
     session.write_bytes(data)
 
     assert gathered(session, data) == data
+
+
+@pytest.mark.parametrize("digits", [5_000, 300], ids=["more than an int takes", "more than a place has"])
+@pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.iterdir() if path.is_file()))
+def test_no_number_however_long_makes_a_reader_fail_otherwise_than_by_a_clear_refusal(
+    name: str, digits: int
+) -> None:
+    whole = (FIXTURES / name).read_bytes()
+    for found in _one_of_each_kind(whole):
+        data = whole[: found.start()] + b"9" * digits + whole[found.end() :]
+        with suppress(CompactdError):
+            write(read(data), "claude_code")
+
+
+def _one_of_each_kind(whole: bytes) -> list[re.Match[bytes]]:
+    """Numbers with other words before them; each kind of field is tried once."""
+    kinds = {bytes(found[1]): found for found in re.finditer(rb"([^\d]{0,12})\d+", whole)}
+    return [
+        re.compile(rb"\d+").search(whole, found.start(), found.end()) or found for found in kinds.values()
+    ]
+
+
+def test_a_range_of_forgotten_events_costs_what_the_file_holds() -> None:
+    whole = (FIXTURES / "openhands-v0.json").read_bytes()
+    many = re.sub(rb'("forgotten_events_end_id"): \d+', rb"\1: 9000000", whole)
+
+    tracemalloc.start()
+    file = read(many)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert many != whole
+    assert most < 5_000_000
+    assert file.pinned == ((3, (0,)),)

@@ -99,3 +99,12 @@ def test_of_pis_linked_entries_the_path_to_the_last_is_read() -> None:
     assert [message.content for message in messages(file)] == [(Text(text="root"),), (Text(text="right"),)]
     assert [message.id for message in messages(file)] == ["1", "3"]
     assert file.title == "Loader"
+
+
+def test_a_place_of_thousands_of_digits_names_no_message() -> None:
+    begins = {"type": "compaction", "timestamp": "t", "summary": "So far", "firstKeptEntryIndex": 0}
+    line = json.dumps(begins).replace(": 0}", ": " + "9" * 5_000 + "}")
+
+    file = read(lines(HEADER, pi({"role": "user", "content": "go"})) + line.encode())
+
+    assert file.first_kept == ()

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.bridges.hook_state import Files, State, append, mirror_id
-from compactd.core.entries import Appended, Compacted, Opened
+from compactd.core.entries import Appended, Compacted, Opened, number_of
 from compactd.messages import CompactionResult, Message
 from compactd.store import files
 from compactd.store.journal_file import JournalFile
@@ -195,4 +195,4 @@ def _renumbered(record: bytes, entry: _Entry, number: int) -> bytes:
 def _number(record: bytes) -> int:
     """Of a record's entry; 0 where it has none."""
     entry = _decode(record)
-    return int(entry.id[1:]) if entry.type != "session" and entry.id[1:].isdecimal() else 0
+    return 0 if entry.type == "session" else number_of(entry.id) or 0

@@ -22,6 +22,7 @@ from compactd.core.entries import (
     Stub,
     Undone,
     UsageReported,
+    number_of,
 )
 from compactd.store.records import bare, line, scan
 
@@ -79,8 +80,7 @@ class _Names:
 
 
 def _number(entry_id: str | None) -> int:
-    digits = (entry_id or "")[1:]
-    return int(digits) if digits.isdigit() else 0
+    return number_of(entry_id or "") or 0
 
 
 def _renumbered(entries: Sequence[Entry]) -> list[Entry]:

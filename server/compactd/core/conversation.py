@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from compactd.core.atoms import atoms
 from compactd.core.constraints import NO_DEMANDS, is_constraint
-from compactd.core.entries import EntryId, Item, is_summary
+from compactd.core.entries import Item, is_summary, number_of
 from compactd.core.lexicon import Lexicon
 from compactd.core.lines import Call, Unit, without_directory
 from compactd.core.names import stands_alone, texts_written
@@ -44,15 +44,10 @@ class Quotable(Struct, frozen=True, array_like=True, gc=False):
     part: Part
 
 
-def _number(entry_id: EntryId) -> int | None:
-    digits = entry_id[1:]
-    return int(digits) if entry_id[:1] == "e" and digits.isdecimal() else None
-
-
 def in_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, bool]]:
     """Both in the order of the conversation, each with whether it is removed."""
     marked = [(item, True) for item in removed] + [(item, False) for item in kept]
-    numbers = [_number(item.entry_id) for item, _ in marked]
+    numbers = [number_of(item.entry_id) for item, _ in marked]
     known = [n for n in numbers if n is not None]
     if len(known) < len(numbers):
         return marked

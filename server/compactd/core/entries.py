@@ -27,6 +27,7 @@ from compactd.messages import (
 )
 
 EntryId = str
+_MOST_DIGITS = 18
 
 NULL = Raw(b"null")
 """A raw field that was left out: `Raw | None` would refuse objects (msgspec 0.22)."""
@@ -313,6 +314,14 @@ class View(Struct, frozen=True, kw_only=True):
     tokens: int
     """Sum of the items' tokens."""
     epoch: int
+
+
+def number_of(entry_id: EntryId) -> int | None:
+    """The number in an entry's id, as `e12` has one; none for an id that no daemon gave, which a journal that
+    somebody else made may hold."""
+    digits = entry_id[1:]
+    is_ours = entry_id[:1] == "e" and len(digits) <= _MOST_DIGITS and digits.isascii() and digits.isdecimal()
+    return int(digits) if is_ours else None
 
 
 def summary_message(entry: Compacted) -> Message:

@@ -40,7 +40,7 @@ _EDITS = tuple(
     tuple(pair.split("/"))
     for pair in ("old_string/new_string", "old_str/new_str", "oldString/newString", "oldText/newText")
 )
-_NUMBERED = re.compile(r"\s*(\d+)(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
+_NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
 _CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
 
 

@@ -8,6 +8,8 @@ that it answers; `tool_call_metadata` holds the model's own call and response.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 from msgspec import Raw
 
@@ -52,7 +54,7 @@ class ReadingV0(Reading):
             case "message":
                 self._words(event, given, id, at)
             case "condensation":
-                self.condensed(text_in(given, "summary"), _forgotten(given), id, at)
+                self.condensed(text_in(given, "summary"), _forgotten(given, self.starts), id, at)
             case "finish" if "tool_call_metadata" not in event:
                 text = (
                     text_in(given, "final_thought") or text_in(given, "thought") or text_in(event, "message")
@@ -114,14 +116,14 @@ class ReadingV0(Reading):
         self.session.add("tool", (result,), id=id, created_at=at)
 
 
-def _forgotten(given: Given) -> list[str]:
+def _forgotten(given: Given, known: Iterable[str]) -> list[str]:
     ids = list_in(given, "forgotten_event_ids")
     if ids:
         return [bytes(raw).decode().strip('"') for raw in ids]
     start, end = number_in(given, "forgotten_events_start_id"), number_in(given, "forgotten_events_end_id")
-    if start is None or end is None or not 0 <= end - start < 10_000_000:
+    if start is None or end is None:
         return []
-    return [str(at) for at in range(int(start), int(end) + 1)]
+    return [one for one in known if one.isdecimal() and start <= int(one) <= end]
 
 
 def _made(about: Given, call_id: str) -> Raw | None:

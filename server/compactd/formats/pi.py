@@ -20,6 +20,9 @@ from compactd.messages import Block, Image, Meta, Text, Thinking, ToolCall, Tool
 
 _Record = dict[str, Raw]
 
+_INDEX_DIGITS = 9
+"""Most of a place in a file that anybody wrote."""
+
 _USAGE = (
     ("input", "input_tokens"),
     ("output", "output_tokens"),
@@ -59,7 +62,7 @@ class Reading:
 def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:
     """The place of the first message that a compaction kept: named by its id, before 2026 by its line."""
     index = bytes(record.get("firstKeptEntryIndex", NULL))
-    if index.isdigit():
+    if index.isdigit() and len(index) <= _INDEX_DIGITS:
         return starts.get(int(index) + 1)
     kept = text_field(record, "firstKeptEntryId")
     return None if kept is None else starts.get(kept)

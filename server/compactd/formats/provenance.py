@@ -16,7 +16,7 @@ RESPONSES = "openai_responses"
 
 _OPENAIS = re.compile(r"(?:^|[/:.])(?:gpt-|chatgpt-|codex-|o\d)")
 _CLAUDE = re.compile(r"claude-(?:[a-z]+-)*(\d{1,2})(?:[.-](\d{1,2}))?(?!\d)")
-_GEMINI = re.compile(r"gemini-(\d+)")
+_GEMINI = re.compile(r"gemini-(\d{1,4})")
 
 
 def maker(model: str | None) -> str | None:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.entries import number_of
 from compactd.errors import FormatNotSupported
 from compactd.formats.detect import reader_of
 from compactd.formats.losses import Loss, losses
@@ -122,8 +123,9 @@ def told(lost: Iterable[Loss], origins: Sequence[int], names: Sequence[str]) -> 
 
 def _follows(names: Sequence[str], place: int, next: int) -> bool:
     """True where no entry stands between the two, also none that is no message."""
-    numbers = [int(names[at].lstrip("e")) if names[at].lstrip("e").isdigit() else at for at in (place, next)]
-    return next == place + 1 and numbers[1] == numbers[0] + 1
+    here, there = number_of(f"e{names[place].lstrip('e')}"), number_of(f"e{names[next].lstrip('e')}")
+    before, behind = place if here is None else here, next if there is None else there
+    return next == place + 1 and behind == before + 1
 
 
 def _at(places: Sequence[int], names: Sequence[str]) -> str:

@@ -72,7 +72,7 @@ class Connection:
         self._writer = Writer(fds[1], self._loop, self._client_gone)
         self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
         self._out = Outgoing(self._writer, self._framer)
-        self._calls = Calls(service, self._out, self._pause, cancel_s)
+        self._calls = Calls(service, self._out, self._writer, self._pause, cancel_s)
         self._editor = Editor(service, self._out, self._calls, lambda: self._end("parent"))
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
@@ -127,7 +127,7 @@ class Connection:
         reader, writer = self._reader, self._writer
         if self._is_halted:
             return
-        frames, take = reader.frames, self._calls.take
+        frames, take_many = reader.frames, self._calls.take_many
         until = perf_counter() + SLICE_S
         writer.collect()
         room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes  # at least
@@ -135,14 +135,9 @@ class Connection:
             if writer.unflushed_bytes > room and writer.is_full():
                 writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
                 break
-            frame = frames.popleft()
             try:
-                if type(frame) is bytes and self._is_usual:
-                    reader.handled_bytes += len(frame)
-                    if not take(frame):
-                        self._on_body(frame)
-                else:
-                    self._on_frame(frame)
+                if not (self._is_usual and take_many(reader, room, until)):
+                    self._on_frame(frames.popleft())
             except Exception as error:  # a bug of the transport costs one message, not the connection
                 error_object(error, "the transport")
             if self._is_halted:
@@ -176,7 +171,7 @@ class Connection:
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
             self._reader.handled_bytes += len(frame)
-            if not (self._is_usual and isinstance(frame, Large) and self._calls.take(frame.text, frame)):
+            if not (self._is_usual and self._calls.take(frame)):
                 self._on_body(frame)
         if self._out.is_held and frame is not None:
             self._out.open()

@@ -84,6 +84,11 @@ class Framer:
         """Whether a message, or one to be refused, has begun and is not over."""
         return bool(self._need or self._held or self._skip or self._skip_line)
 
+    @property
+    def held(self) -> bytearray:
+        """What has come of the begun message; the same object grows until that is whole."""
+        return self._held
+
     def feed(self, data: bytes) -> list[Frame]:
         """The messages that `data` completes, in order; a `Fault` in the place of each that cannot be."""
         frames: list[Frame] = []

@@ -64,7 +64,8 @@ class Outgoing:
     def __init__(self, writer: Writer, framer: Framer) -> None:
         self._writer = writer
         self._write = writer.write
-        self._heads: dict[int, bytes] = {}
+        self.heads: dict[int, bytes] = {}
+        """What stands before an id and a result of so many bytes: of small ones, as far as there were any."""
         self._framer = framer
         self._early: list[bytes] = []
         self.is_held = True
@@ -76,20 +77,20 @@ class Outgoing:
     def answer(self, id: bytes, result: bytes) -> None:
         """The result of a request."""
         size = len(id) + len(result)
-        if size >= JOIN_BYTES:
+        if head := self.heads.get(size):
+            self._write(b"".join((head, id, b',"result":', result, b"}")))
+        elif size >= JOIN_BYTES:
             self._send((b'{"jsonrpc":"2.0","id":', id, b',"result":', result, b"}"))
         elif self._framer.lines:
             answer = b'{"jsonrpc":"2.0","id":%b,"result":%b}\n'
             self._write(answer % (_in_one_line(id), _in_one_line(result)))
         else:
-            head = self._heads.get(size) or self._head(size)
-            self._write(b"".join((head, id, b',"result":', result, b"}")))
+            self._write(b"".join((self._head(size), id, b',"result":', result, b"}")))
 
     def _head(self, size: int) -> bytes:
-        """What stands before an id and a result of so many bytes."""
         head = _HEAD % (_ANSWER_BYTES + size)
         if size < _SMALL_BYTES:
-            self._heads[size] = head
+            self.heads[size] = head
         return head
 
     def refuse(self, id: bytes, error: ErrorObject) -> None:

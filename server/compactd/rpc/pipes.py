@@ -17,7 +17,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 from compactd.rpc.framing import Frame, Framer
-from compactd.rpc.large import LARGE_BYTES, Large, looked_at
+from compactd.rpc.large import LARGE_BYTES, Large, Looking
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,7 +60,8 @@ class Writer:
         """Called, in the writer's thread, whenever fewer bytes wait."""
         self.unflushed_bytes = 0
         """Written and not handed on yet. Handing on is for the loop, so only `flush` makes it less."""
-        self._outbox: list[bytes] = []
+        self.outbox: list[bytes] = []
+        """What is not flushed yet. Who adds to it without `write` counts it, and has called `collect`."""
         self._queued_bytes = 0  # handed on, by the loop
         self._sent_bytes = 0  # written, by whoever writes; the loop only while nothing is queued
         self._queue: SimpleQueue[bytes] = SimpleQueue()
@@ -86,7 +87,7 @@ class Writer:
 
     def write(self, data: bytes) -> None:
         """Puts bytes at the end of what is to be sent. The next `flush` sends them."""
-        self._outbox.append(data)
+        self.outbox.append(data)
         self.unflushed_bytes += len(data)
         if not self._flushing:
             self._flushing = True
@@ -99,10 +100,11 @@ class Writer:
     def flush(self) -> None:
         """Hands on all that was written."""
         self._flushing = False
-        pieces, size = self._outbox, self.unflushed_bytes
+        pieces, size = self.outbox.copy(), self.unflushed_bytes
         if not pieces:
             return
-        self._outbox, self.unflushed_bytes = [], 0
+        self.outbox.clear()
+        self.unflushed_bytes = 0
         if self.is_gone:
             return
         if size < min(_WRITE_BYTES, _SMALL_BYTES * len(pieces)):
@@ -223,6 +225,7 @@ class Reader:
         """Of the messages taken from `frames`; counted by whoever takes them."""
         self.woken = False
         """The loop has been called and has not yet found `frames` empty."""
+        self._looking: Looking | None = None
         self._read_bytes = 0
         self._waiting = False
         self._room = threading.Condition()
@@ -269,11 +272,17 @@ class Reader:
         """Hands over what a read gave; nothing is the end."""
         frames = self._framer.feed(data) if data else self._framer.end()
         self._read_bytes += sum(map(len, frames))
+        looking, self._looking = self._looking, None
         if frames and isinstance(first := frames[0], bytearray):
             # Begun by an earlier read: no other can be, nor be as large.
-            self._hand_over([looked_at(first) if len(first) > LARGE_BYTES else bytes(first)])
+            if looking is None or looking.text is not first:
+                looking = Looking(first)
+            self._hand_over([looking.done() if len(first) > LARGE_BYTES else bytes(first)])
             del frames[0]
         self._hand_over(frames)
+        if len(held := self._framer.held) > LARGE_BYTES:
+            self._looking = looking if looking is not None and looking.text is held else Looking(held)
+            self._looking.look()
 
     def _goes_on(self, data: bytes) -> bool:
         """Behind each read that gave something: False where no more is to be read."""

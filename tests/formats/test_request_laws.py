@@ -179,3 +179,17 @@ def test_a_name_that_a_provider_refuses_is_told_with_the_one_it_got(format: str)
     [(made, name)] = rendered.names.items()
     assert name == "mcp/read"
     assert f'"name":"{made}"' in b"".join(bytes(raw) for raw in rendered.tools or []).decode()
+
+
+@pytest.mark.parametrize("blank", ["", " \n"])
+@pytest.mark.parametrize("format", RENDERABLE)
+def test_a_picture_does_not_come_between_two_results_one_of_which_a_blank_text_stands_beside(
+    format: str, blank: str
+) -> None:
+    drawn = asks(call("a"), call("b"), Image(data="QUJD"))
+    first = Message(role="user", content=(Text(text=blank), result("a").content[0]))
+
+    rendered = render(format, None, [], projected(says("user", "draw"), drawn, first, result("b")), None)
+
+    assert problems(format, rendered, None) == []
+    assert b"QUJD" in b"".join(bytes(raw) for raw in rendered.messages)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Raw
 
+from compactd.core.pairs import is_blank
 from compactd.core.projection import Projection
 from compactd.formats.provenance import is_same_model
 from compactd.formats.rendering import (
@@ -101,7 +102,8 @@ class _Written:
         for block in message.content:
             if isinstance(block, ToolResult):
                 self._result(block)
-        rest = [block for block in message.content if not isinstance(block, ToolResult)]
+        # Beside a result a blank text says nothing: the result of another call may follow.
+        rest = [each for each in message.content if not (isinstance(each, ToolResult) or is_blank(each))]
         if not rest:
             return
         self.flush()

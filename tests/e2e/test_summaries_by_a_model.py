@@ -120,12 +120,12 @@ def test_a_summariser_that_takes_too_long_is_given_up(spawn: Spawn, server: Loop
     name = filled(daemon)
     daemon.call("session/compact", session_id=name, keep_recent=2000)
     daemon.call("session/append", session_id=name, messages=[*turns(10, 500), user(20)])
-    daemon.call("session/configure", session_id=name, compaction={"summary_deadline_s": 0.5})
+    daemon.call("session/configure", session_id=name, compaction={"summary_deadline_s": 2})
 
     done = daemon.call("session/compact", session_id=name, keep_recent=2000)
 
     assert (done["compacted"], done["strategy"]) == (True, "extract")
-    assert "longer than 0.5 seconds" in done["reason"]
+    assert "longer than 2 seconds" in done["reason"]
     assert server.requests[1].was_left()
 
 

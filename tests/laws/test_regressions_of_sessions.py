@@ -175,7 +175,7 @@ def test_a_session_id_is_never_a_path(spawn: Any, tmp_path: Path, wanted: str) -
 
 def test_a_manual_and_an_automatic_compaction_do_not_race(daemon: Daemon, server: Loopback) -> None:
     """R26: a manual compaction during pi's automatic one loses the turn (pi #7086)."""
-    settings = {**MODELLED, "summary_deadline_s": 1}
+    settings = {**MODELLED, "summary_deadline_s": 5}
     session = started(daemon, "default", 10_000, settings=settings)
     append(daemon, session, *turns(14, 300))
     asked = compacting(daemon, server, session)

@@ -66,7 +66,7 @@ def samples(job) -> tuple[bytes, bytes, bytes]:
     items = contexts.items_of(past, count)
     cache = FactCache()
     facts = [cache.learn(item) for item in items]
-    cache.strip(working_directory(facts, cache.lexicon.atoms))
+    cache.strip(working_directory(facts, cache.lexicon))
     facts = [cache.learn(item) for item in items]
     at = contexts.newest_request(items)
     request = items[at] if at is not None else None

@@ -39,7 +39,7 @@ def written_again(cut: Cut, items: Sequence[Item]) -> frozenset[int]:
     """The features of the past that the agent writes in the future before a result or a user shows them."""
     cache = FactCache()
     learnt = [cache.learn(item) for item in items]
-    cache.strip(working_directory(learnt, cache.lexicon.atoms))
+    cache.strip(working_directory(learnt, cache.lexicon))
     past: set[int] = set()
     for item in items:
         past.update(_features(cache, item))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Raw, Struct
 
 from compactd import PROTOCOL_VERSION, __version__
+from compactd.imports import Modules
 from compactd.logs import log_to_stderr
 from compactd.messages import Event, MessageDelta, ThinkingDelta, encode
 from compactd.rpc import wire
@@ -54,6 +55,12 @@ SWITCH_INTERVAL_S = 0.0005
 GC_THRESHOLDS = (50_000, 20, 50)
 """A full collection over a large session stalls the loop; messages are values without cycles."""
 
+MODELS = tuple(f"compactd.{name}" for name in ("model_access", "providers.choose", "providers.retries"))
+"""The modules by which models are reached."""
+
+SHAPES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
+"""Those in `providers` by which they are asked: a few tenths of a ms each."""
+
 NOTHING = wire.Nothing()
 
 DROPPABLE = (MessageDelta, ThinkingDelta)
@@ -74,6 +81,8 @@ class Daemon:
         self._started = monotonic()
         self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
         self._turns = (asyncio.Lock(), asyncio.Lock())
+        self.modules = Modules(self.in_worker)
+        self._engine: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
         self._outside: Outside | None = None
         self._handlers: dict[str, Handler] | None = None
@@ -156,8 +165,7 @@ class Daemon:
             from compactd.rpc.handlers import handlers
 
             self._handlers = handlers(self)
-            loading = asyncio.get_running_loop().run_in_executor(self._workers, _load_engine)
-            loading.add_done_callback(self._begin_learning)
+            self._engine = asyncio.ensure_future(self._load_engine())
         if self._learner is not None:
             self._learner.asked(method.name, getattr(params, "session_id", ""))
         handle = self._handlers[method.name]
@@ -174,9 +182,10 @@ class Daemon:
 
         return later()
 
-    def _begin_learning(self, loading: asyncio.Future[None]) -> None:
-        """Behind the import that it needs, which is no work for the loop."""
-        if self._learner is None and self._sessions is not None and not loading.cancelled():
+    async def _load_engine(self) -> None:
+        """What compactions need, before one has to wait for it; then what reads ahead for them."""
+        await self.modules.load("compactd.compacting", "compactd.learning")
+        if self._learner is None and self._sessions is not None:
             from compactd.learning import TOLD, Learner
 
             self._learner = Learner(self._sessions.open, self.in_worker)
@@ -249,6 +258,7 @@ class Daemon:
 
     async def read_keys(self) -> None:
         """Reads what `provider` needs of the user's files."""
+        await self.modules.load(*MODELS, *(f"compactd.providers.{name}" for name in SHAPES))
         await self.models.read()
 
     def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
@@ -263,6 +273,7 @@ class Daemon:
         """Has a model server on this machine say its window."""
         if not model or not base_url:
             return
+        await self.modules.load(*MODELS, "compactd.providers.local_servers")
         window = await self.models.stated_window(model, base_url)
         if window is not None:
             found = await self.find_model(model, None, base_url)
@@ -363,15 +374,6 @@ class Daemon:
                 await self._sessions.store.close()
             if self._models is not None:
                 await self._models.close()
-
-
-def _load_engine() -> None:
-    """Imports what compactions need beside the loop, before one has to wait for it."""
-    from compactd.imports import breathing_imports
-
-    with breathing_imports():
-        import compactd.compacting
-        import compactd.learning  # noqa: F401
 
 
 async def _nothing() -> None:

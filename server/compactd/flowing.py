@@ -57,7 +57,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         ),
         counter=session.counter,
         pinned=state.pinned_by_id(),
-        known=state.kept.known(state.items, state.path, state.originals),
+        known=state.kept.known(state.items, state.path_items, len(state.path)),
         limits=session.facts.limits if session.facts is not None else None,
     )
 

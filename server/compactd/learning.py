@@ -168,7 +168,7 @@ class _Reading:
                         return
                 if not is_all:
                     return
-                if not is_told and facts.strip(working_directory(facts.known(), facts.lexicon.atoms)):
+                if not is_told and facts.strip(working_directory(facts.known(), facts.lexicon)):
                     # Once more those that name the directory which all of them tell.
                     self._is_once_more = True
                     return

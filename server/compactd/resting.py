@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
 from functools import cache, partial
 
-import msgspec
 from msgspec import Struct
 
+from compactd.core.entries import EntryId, Item
 from compactd.core.ondemand import OnDemand
 from compactd.core.units import FactCache
-from compactd.formats.journalled import decoder_of
 from compactd.session import Session
 
 PIECE = 500
@@ -56,7 +55,7 @@ async def rest(session: Session) -> None:
     # First what goes: what stays then fills its gaps.
     with suppress(RuntimeError):  # the workers may be gone by now: the process ends
         await session.world.in_worker(partial(settle, session.facts))
-    state, decode = session.fold, decoder_of(session.entries)
+    state = session.fold
     shown = frozenset(item.entry_id for item in state.items)
     ids = tuple(state.originals)
     for start in range(0, len(ids), PIECE):
@@ -65,9 +64,9 @@ async def rest(session: Session) -> None:
             return
         for entry_id in ids[start : start + PIECE]:
             item = state.originals[entry_id]
-            if entry_id not in shown and item.is_decoded and item.source is not None:
-                body = OnDemand(item.source, decode)
-                state.originals[entry_id] = msgspec.structs.replace(item, body=body)
+            if entry_id not in shown and isinstance(item.body, OnDemand):
+                # In its place: an object more for each would stand amid what goes, and keep that.
+                item.body.let_go()
     await give_all_back(session.world.in_worker)
 
 
@@ -79,9 +78,11 @@ async def give_all_back(in_worker: InWorker) -> None:
             work = partial(give_back, threading.Barrier(WORKERS), reached)
             await asyncio.gather(*(in_worker(work) for _ in range(WORKERS)))
             if len(reached) >= WORKERS or threading.main_thread().ident in reached:
-                return
+                break
             # One was busy, or the machine is, and another came twice.
             await asyncio.sleep(PAUSE_S)
+        # Once nobody holds what this was done with.
+        asyncio.get_running_loop().call_later(PAUSE_S, drop_spares)
 
 
 def settle(facts: FactCache | None) -> None:
@@ -89,6 +90,20 @@ def settle(facts: FactCache | None) -> None:
     if facts is not None:
         with facts.lock:
             facts.settle()
+
+
+def lighten(facts: FactCache | None, items: Sequence[Item], shown: Collection[EntryId]) -> None:
+    """Lets go of what a compaction unpacked and decoded and its end does not need. O(messages); for a worker.
+
+    What is made at the end and stays would stand amid all that: each small thing keeps a megabyte from the
+    system then.
+    """
+    if facts is not None:
+        with facts.lock:
+            facts.lighten()
+    for item in items:
+        if item.entry_id not in shown and isinstance(item.body, OnDemand):
+            item.body.let_go()
 
 
 def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
@@ -109,16 +124,21 @@ def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
         with suppress(threading.BrokenBarrierError):
             place = meeting.wait(MEETING_S)
     if place == 0:
-        # A full collection empties Python's lists of spare tuples, each of which keeps a megabyte from the
-        # system that nothing else is in. It is to look at nothing: that would hold the loop (`collector.py`).
-        gc.freeze()
-        gc.collect()
+        drop_spares()
     heap.adjust(TRIM_THRESHOLD, 0)
     heap.free(heap.allocate(PIECE_BYTES))
     heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
     if place == 0:
         # What is free between two things that are not.
         heap.trim(0)
+
+
+def drop_spares() -> None:
+    """Has Python let go of its spare tuples, lists and dicts, each of which keeps a megabyte from the system
+    that nothing else is in: a full collection does. It is to look at nothing: that would hold the loop
+    (`collector.py`)."""
+    gc.freeze()
+    gc.collect()
 
 
 class _Heap(Struct, frozen=True):

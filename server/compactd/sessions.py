@@ -13,11 +13,10 @@ from msgspec import Raw, Struct
 
 from compactd.collector import without_collector
 from compactd.core.entries import Opened, SettingsSet
-from compactd.core.fold import Fold, fold
 from compactd.core.settings import GivenSettings
-from compactd.errors import CompactdError, SessionLocked, SessionNotFound, StorageFailed
+from compactd.errors import SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
-from compactd.formats.neutral import decode_message
+from compactd.listing import Row, listed_of, read_listed
 from compactd.messages import SessionClosed, Tool
 from compactd.order import InOrder
 from compactd.session import Session
@@ -27,6 +26,7 @@ from compactd.world import World
 
 if TYPE_CHECKING:
     from compactd.git.trees import GitTrees
+    from compactd.snapshots import Snapshots
 
 T = TypeVar("T")
 
@@ -62,25 +62,6 @@ class Started(Struct, frozen=True):
     session: Session
     resumed: bool
     warnings: tuple[str, ...]
-
-
-class Listed(Struct, frozen=True, kw_only=True):
-    """What a list shows of a session beside its file's own facts."""
-
-    title: str | None
-    model: str | None
-    message_count: int
-    compactions: int
-
-
-class Row(Struct, frozen=True, kw_only=True):
-    """One session of the list."""
-
-    session_id: str
-    listed: Listed
-    size_bytes: int
-    updated_at: float
-    is_open: bool
 
 
 class Sessions:
@@ -149,8 +130,7 @@ class Sessions:
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)
         if want.model is not None:
-            # The registry may have to be read, or an index made: not on the loop. The answer is remembered.
-            await self.world.in_worker(partial(self.world.lookup, want.model, want.base_url))
+            await self.world.in_worker(partial(self._look_up, want.model, want.base_url))
         await self.world.read_settings(want.working_dir if session is None else session.working_dir)
         if session is not None:
             session.refresh()
@@ -161,10 +141,8 @@ class Sessions:
         self.open[session_id] = session
         state = session.fold
         if session.snapshots is None and (want.snapshots or state.takes_snapshots or state.snapshots):
-            # Loaded at the first need: most sessions take none.
-            from compactd.snapshots import Snapshots
-
-            session.snapshots = Snapshots(self._trees(session_id))
+            made = partial(_snapshots_of, self._trees, session_id)
+            session.snapshots = await self.world.in_worker(made)
             if not resumed:
                 await session.snapshots.forget()  # of a session of this name whose deletion was cut off
         session.has_hook = want.compaction_hook
@@ -180,6 +158,12 @@ class Sessions:
             text = f"the last {torn} bytes of the session's file were no whole record; they are left out"
             warnings = (text, *warnings)
         return Started(session, resumed, warnings)
+
+    def _look_up(self, model: str, base_url: str | None) -> None:
+        """What the loop asks for next, and has then: the registry may have to be read, or an index made."""
+        found = self.world.lookup(model, base_url)
+        if found is not None:
+            self.world.observed(found, base_url)
 
     async def _create(self, session_id: str, want: Start) -> Session:
         first = Opened(
@@ -284,6 +268,7 @@ class Sessions:
         session = self.get(session_id)
 
         async def work() -> None:
+            await _line_ended(session)
             if session.agent is not None:
                 await session.agent.abort()
             if session.running is not None:
@@ -313,7 +298,7 @@ class Sessions:
             return
         await journal.close()
         if session.persistent and journal.size_bytes is not None:
-            info = msgspec.json.encode(_listed(session.fold))
+            info = msgspec.json.encode(listed_of(session.fold))
             await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
         await self.world.in_worker(session.release)
 
@@ -330,6 +315,7 @@ class Sessions:
     async def _delete(self, session_id: str) -> None:
         session = self.open.get(session_id)
         if session is not None:
+            await _line_ended(session)
             session.free()
             if session.persistent:
                 session.writable()
@@ -355,7 +341,7 @@ class Sessions:
                 rows.append(
                     Row(
                         session_id=session.id,
-                        listed=_listed(session.fold),
+                        listed=listed_of(session.fold),
                         size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
                         updated_at=session.touched_at,
                         is_open=True,
@@ -366,9 +352,9 @@ class Sessions:
     async def _row(self, stored: Stored) -> Row:
         session = self.open.get(stored.session_id)
         if session is not None:
-            listed = _listed(session.fold)
+            listed = listed_of(session.fold)
         else:
-            listed = await self.world.in_worker(lambda: self._read(stored.session_id))
+            listed = await self.world.in_worker(partial(read_listed, self.store, stored.session_id))
         return Row(
             session_id=stored.session_id,
             listed=listed,
@@ -377,24 +363,19 @@ class Sessions:
             is_open=stored.is_locked or session is not None,
         )
 
-    def _read(self, session_id: str) -> Listed:
-        """What the list shows of a session that is not open here: kept beside it, or read from it again."""
-        info = self.store.load_info(session_id)
-        if info is not None:
-            # Of another version: derived, so it is made anew.
-            with suppress(msgspec.MsgspecError):
-                return msgspec.json.decode(info, type=Listed)
-        try:
-            return _listed(fold(decode_entries(self.store.salvage(session_id)), decode_message))
-        except (CompactdError, LookupError, ValueError, TypeError, RecursionError):
-            # It stands in the list all the same; session/start says what is wrong with it.
-            return Listed(title=None, model=None, message_count=0, compactions=0)
+
+async def _line_ended(session: Session) -> None:
+    # What was asked before has begun then: a compaction may have waited for what it is made of.
+    if not session.queue.is_idle:
+        await session.queue.run(_nothing)
 
 
-def _listed(state: Fold) -> Listed:
-    return Listed(
-        title=state.shown_title,
-        model=state.model.model,
-        message_count=len(state.items),
-        compactions=len(state.compactions()),
-    )
+async def _nothing() -> None:
+    return None
+
+
+def _snapshots_of(trees: Trees, session_id: str) -> Snapshots:
+    # Loaded at the first need: most sessions take none.
+    from compactd.snapshots import Snapshots
+
+    return Snapshots(trees(session_id))

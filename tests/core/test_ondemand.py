@@ -138,6 +138,17 @@ def test_an_item_of_bytes_equals_the_item_of_the_message_they_hold() -> None:
     assert OnDemand(raw, decode_message) != "words 1"
 
 
+def test_a_message_that_was_let_go_says_the_same_and_who_holds_it_keeps_it() -> None:
+    raw = conversation(1)[0].message
+    body = OnDemand(raw, decode_message)
+    held = body.message
+    body.let_go()
+
+    assert not body.is_decoded
+    assert body.message == held
+    assert body.message is not held
+
+
 def test_of_two_threads_that_ask_at_the_same_time_both_get_the_first_ones_message() -> None:
     both_are_at_it, first_is_done = Barrier(2, timeout=20), Event()
     got: list[Message] = []

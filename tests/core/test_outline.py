@@ -149,12 +149,12 @@ def test_what_is_kept_is_taken_in_with_each_append_and_never_decodes_a_message()
     kept = Kept()
     for count in (1, 2):
         kept.appended(items[:count])
-    assert kept.known(items, (), {}).outline == outline_of(items)
+    assert kept.known(items, lambda _: (), 0).outline == outline_of(items)
 
     items.append(Item(entry_id="e3", body=stored, tokens=2))
     kept.appended(items)
 
-    assert kept.known(items, (), {}).outline is None
+    assert kept.known(items, lambda _: (), 0).outline is None
     assert not stored.is_decoded
 
 
@@ -162,7 +162,7 @@ def test_an_outline_that_a_plan_worked_out_is_kept_up_by_what_comes_next() -> No
     items = [*dialogue("U9 A9 T9"), Item(entry_id="e4", body=OnDemand(HELLO, decode_message), tokens=2)]
     kept = Kept()
     kept.appended(items)
-    known = kept.known(items, (), {})
+    known = kept.known(items, lambda _: (), 0)
     assert known.outline is None
 
     later = [*items, *dialogue("U9", first=5)]
@@ -170,7 +170,7 @@ def test_an_outline_that_a_plan_worked_out_is_kept_up_by_what_comes_next() -> No
     kept.appended(later)
 
     assert worked_out == outline_of(items)
-    assert kept.known(later, (), {}).outline == outline_of(later)
+    assert kept.known(later, lambda _: (), 0).outline == outline_of(later)
 
 
 def test_what_is_appended_while_a_plan_works_the_outline_out_is_taken_in_with_the_next() -> None:
@@ -179,7 +179,7 @@ def test_what_is_appended_while_a_plan_works_the_outline_out_is_taken_in_with_th
     items = [stored, *said[:3]]
     kept = Kept()
     kept.appended(items[:1])
-    known = kept.known(items, (), {})
+    known = kept.known(items, lambda _: (), 0)
 
     items.append(said[3])
     kept.appended(items)
@@ -187,7 +187,7 @@ def test_what_is_appended_while_a_plan_works_the_outline_out_is_taken_in_with_th
     items.append(said[4])
     kept.appended(items)
 
-    assert kept.known(items, (), {}).outline == outline_of(items)
+    assert kept.known(items, lambda _: (), 0).outline == outline_of(items)
 
 
 def test_an_outline_that_fell_far_behind_is_worked_out_anew() -> None:
@@ -197,7 +197,7 @@ def test_an_outline_that_fell_far_behind_is_worked_out_anew() -> None:
 
     kept.appended(items)
 
-    known = kept.known(items, (), {})
+    known = kept.known(items, lambda _: (), 0)
     assert known.outline is None
     assert known.outline_of(tuple(items)) == outline_of(items)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compactd.core.entries import Item
-from compactd.core.lexicon import KINDS, LINE, RUN, WORD, Lexicon
+from compactd.core.lexicon import KINDS, LINE, MOST_ATOMS, RUN, WORD, Lexicon
 from compactd.core.units import FactCache, Facts, units_in, units_of
 from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
@@ -23,8 +23,8 @@ LINES = st.sampled_from(
 TEXTS = st.lists(LINES, max_size=8).map("\n".join)
 
 
-def item(role: Role, *blocks: Block) -> Item:
-    return Item(entry_id="e1", body=Message(role=role, content=blocks), tokens=1)
+def item(role: Role, *blocks: Block, entry_id: str = "e1") -> Item:
+    return Item(entry_id=entry_id, body=Message(role=role, content=blocks), tokens=1)
 
 
 def counts(facts: Facts) -> list[list[int]]:
@@ -166,28 +166,42 @@ def test_atoms_that_were_packed_keep_their_numbers_and_their_order() -> None:
     assert list(again.items()) == list(met.items())
 
 
-def test_a_file_that_several_messages_name_is_one_string() -> None:
+def test_packed_atoms_are_found_by_name_and_by_number() -> None:
     cache = FactCache()
-    calls = [
-        Item(
-            entry_id=f"e{n}",
-            body=Message(
-                role="assistant",
-                content=(
-                    ToolCall(
-                        call_id=f"t{n}", name="Read", arguments=Raw(b'{"file_path": "src/app/main.py"}')
-                    ),
-                ),
-            ),
-            tokens=1,
-        )
-        for n in range(2)
-    ]
-    for call in calls:
-        cache.learn(call)
+    cache.learn(item("user", Text(text="keep load_entry in src/app/main.py, never --force")))
+    met = dict(cache.lexicon.atoms)
     cache.settle()
+    cache.learn(item("user", Text(text="and save_entry in src/app/other.py"), entry_id="e2"))
+    numbers = frozenset(list(met.values())[1:])
+    named = cache.lexicon.named(numbers)
 
-    first, second = (cache.files(call).read[0][1] for call in calls)
+    assert named == {number: atom for atom, number in met.items() if number in numbers}
+    assert cache.lexicon.named(frozenset(cache.lexicon.atoms.values())).keys() > frozenset(met.values())
+    assert [cache.lexicon.number(atom) for atom in met] == list(met.values())
+    assert cache.lexicon.number(("id", "never_met")) == -1
 
-    assert first == "src/app/main.py"
-    assert first is second
+
+def test_atoms_that_are_packed_in_several_pieces_come_back_once_and_in_their_order() -> None:
+    lexicon, other = Lexicon(), Lexicon()
+    for start in range(0, 3 * MOST_ATOMS, MOST_ATOMS // 2):
+        for n in range(start, start + MOST_ATOMS):
+            line = f"load_entry_{n} in src/app_{n}.py"
+            assert lexicon.line(line) == other.line(line)
+        lexicon.lighten()
+    lexicon.pack()
+
+    assert list(lexicon.atoms.items()) == list(other.atoms.items())
+
+
+def test_facts_that_were_let_go_are_known_as_before() -> None:
+    cache = FactCache()
+    said = item("user", Text(text="keep load_entry as it is"))
+    first = cache.learn(said)
+    cache.lighten()
+    kept = cache.learn(said)
+    cache.settle()
+    cache.learn(said)
+    cache.lighten()
+
+    assert kept is first
+    assert list(cache.known()) == [first]

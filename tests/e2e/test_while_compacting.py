@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from compactd.errors import Cancelled, CompactdError, SessionBusy
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.talk import Message
@@ -304,3 +305,22 @@ def test_progress_is_told_between_start_and_end(long: Daemon) -> None:
     fractions = [e["fraction"] for e in progress]
     assert fractions == sorted(fractions)
     assert all(0 <= fraction <= 1 for fraction in fractions)
+
+
+@pytest.mark.parametrize(("ending", "refused"), [("session/close", ()), ("session/delete", (SessionBusy,))])
+def test_the_first_compaction_and_the_end_of_its_session_right_behind_it_are_both_answered(
+    spawn: Spawn, ending: str, refused: tuple[type[CompactdError], ...]
+) -> None:
+    """The first of a daemon waits for what it is made of to be imported."""
+    daemon = spawn()
+    session = daemon.call("session/start")["session_id"]
+    messages = [{"role": "user", "content": f"{number} of the messages here. " * 20} for number in range(40)]
+    daemon.call("session/append", session_id=session, messages=messages)
+    compacting = daemon.ask("session/compact", session_id=session, strategy="extract", keep_recent=100)
+    closing = daemon.ask(ending, session_id=session)
+
+    ended = daemon.answer(closing).value.get("error", {}).get("code")
+    done = daemon.answer(compacting).value
+
+    assert ended in (None, *(error.code for error in refused))
+    assert done.get("error", {}).get("code") in (None, Cancelled.code)

@@ -78,7 +78,7 @@ def cut(folder: str, keep: int) -> Run:
 
     def run() -> Told:
         state = session.fold
-        outline = state.kept.known(state.items, state.path, state.originals).outline_of(state.items)
+        outline = state.kept.known(state.items, state.path_items, len(state.path)).outline_of(state.items)
         stop = walk_back(outline, keep, 0, inclusive=False)
         return {"cut": None if stop is None else move(outline, stop, 0, moves), AFTER: more}
 

@@ -15,7 +15,7 @@ from compactd.errors import InvalidParams
 from compactd.messages import Trigger
 
 if TYPE_CHECKING:
-    from compactd.core.constraints import Limits
+    from compactd.core.constraints import Found
     from compactd.core.kept import Known
 
 
@@ -70,7 +70,7 @@ class Inputs(Struct, frozen=True, kw_only=True):
     originals: tuple[Item, ...] = ()
     """Every message of the path as it was appended, oldest first, compacted or not; empty: the view's. What
     the user's constraints are looked for in."""
-    limits: dict[EntryId, Limits] | None = None
+    limits: Found | None = None
     """Of the session: what its messages were found to demand, for the next time."""
     known: Known | None = None
     """Of the view and its path, from earlier plans; with it `originals` need not be there."""

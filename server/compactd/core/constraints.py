@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Struct
 
@@ -53,6 +53,15 @@ Limits = tuple[tuple[str, bool], ...]
 """The sentences of one message that set a limit, each with whether it leaves no choice."""
 
 
+class Found(Protocol):
+    """The limits of messages, as far as they were looked for, by entry id."""
+
+    def get(self, key: EntryId, /) -> Limits | None:
+        """None where nobody looked yet."""
+
+    def __setitem__(self, key: EntryId, value: Limits, /) -> None: ...
+
+
 class Constraint(Struct, frozen=True):
     """A sentence in which the user sets a limit."""
 
@@ -89,9 +98,7 @@ class Said(Struct, frozen=True):
     """All of them by their words, in the order they were said last."""
     demands: Constraints = NO_DEMANDS
 
-    def further(
-        self, items: Iterable[Item], known: dict[EntryId, Limits] | None = None, read: int = 0
-    ) -> Said:
+    def further(self, items: Iterable[Item], known: Found | None = None, read: int = 0) -> Said:
         """The same with the originals `items` read as well, oldest first, up to entry `read` of the path.
         O(characters that users typed in them); with what is `known` of messages, which is added to,
         O(messages)."""
@@ -115,7 +122,7 @@ class Said(Struct, frozen=True):
 NOTHING_SAID: Final = Said()
 
 
-def constraints_of(items: Iterable[Item], known: dict[EntryId, Limits] | None = None) -> Constraints:
+def constraints_of(items: Iterable[Item], known: Found | None = None) -> Constraints:
     """The user's constraints. `items` are originals, oldest first. O(characters that users typed); with what
     is `known` of messages, which is added to, O(messages)."""
     return NOTHING_SAID.further(items, known).demands

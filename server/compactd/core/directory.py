@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compactd.core.atoms import Atom
+from compactd.core.lexicon import Lexicon
 from compactd.core.units import Facts
 
 MIN_WITNESSES = 2
 MAX_PATHS = 400
 
 
-def working_directory(facts: Iterable[Facts], numbers: dict[Atom, int]) -> str:
+def working_directory(facts: Iterable[Facts], lexicon: Lexicon) -> str:
     """The folder below which the conversation itself names files by relative paths, or none (empty).
 
     A folder that merely holds most files may be a part of the session's: paths cut there would be names that
@@ -30,7 +30,7 @@ def working_directory(facts: Iterable[Facts], numbers: dict[Atom, int]) -> str:
     for path in list(files)[-MAX_PATHS:]:
         steps = path.split("/")
         for k in range(3, len(steps) - 1):
-            if numbers.get(("path", "/".join(steps[k:])), -1) in written:
+            if lexicon.number(("path", "/".join(steps[k:]))) in written:
                 folder = "/".join(steps[:k])
                 votes[folder] = votes.get(folder, 0) + 1
     best = max(votes, key=lambda folder: (votes[folder], len(folder)), default="")

@@ -60,7 +60,7 @@ def learnt(
     if working_dir:
         cache.strip(working_dir)
         return [cache.learn(item) for item, _ in order], working_dir
-    directory = working_directory([cache.learn(item) for item, _ in order], cache.lexicon.atoms)
+    directory = working_directory([cache.learn(item) for item, _ in order], cache.lexicon)
     cache.strip(directory)
     return [cache.learn(item) for item, _ in order], directory
 

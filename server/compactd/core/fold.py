@@ -41,7 +41,7 @@ from compactd.core.in_force import InForce, Step, line_to
 from compactd.core.kept import Kept
 from compactd.core.ondemand import Decode, OnDemand
 from compactd.core.pieces import clear, release
-from compactd.core.shown import Count, Recount, behind, shown
+from compactd.core.shown import Count, Recount, behind, place_of, shown
 from compactd.core.titles import title_of
 from compactd.core.usage import Billing, context_size
 from compactd.messages import Message
@@ -64,6 +64,7 @@ class Fold:
         """Every compaction and prune, by its entry."""
         self._estimators: dict[EntryId, str] = {}
         """The estimator that counted each message."""
+        self._counted_by: set[str] = set()  # the same, each once
         self._step_estimators: dict[EntryId, str] = {}
         """The same of the summaries and stubs in the journal, by their compaction or prune."""
         self._newest_estimator = ""
@@ -112,8 +113,7 @@ class Fold:
         """Estimate of what came after that report."""
         self.calibrator = Calibrator()
         self.items: list[Item] = []
-        self.tail_from = 0
-        self.items_tokens = 0
+        self.tail_from = self.items_tokens = 0
         self.kept = Kept()
         """What the view's next plan need not work out."""
         self._first_title: str | None = None
@@ -175,7 +175,7 @@ class Fold:
 
     def first_after(self, entry_id: EntryId | None) -> EntryId | None:
         """The first message on the path after the entry, the first of all after None; None if none came."""
-        start = 0 if entry_id is None else self.path.index(entry_id) + 1
+        start = 0 if entry_id is None else place_of(self.path, entry_id) + 1
         return next((i for i in self.path[start:] if i in self.originals), None)
 
     def behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:
@@ -205,9 +205,11 @@ class Fold:
         """The compactions in force, oldest first."""
         return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
 
-    def path_items(self) -> list[Item]:
-        """The original messages of the current branch, oldest first, compacted or not. O(path)."""
-        return [self.originals[i] for i in self.path if i in self.originals]
+    def path_items(self, start: int = 0) -> list[Item]:
+        """The original messages of the path from that entry on, compacted or not. O(path from there)."""
+        if start == 0 and len(self.path) == len(self._parents):  # nothing was branched
+            return list(self.originals.values())
+        return [self.originals[i] for i in self.path[start:] if i in self.originals]
 
     def apply(self, entry: Entry, message: Message | None = None) -> None:
         """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it; else
@@ -273,11 +275,13 @@ class Fold:
 
         O(messages counted by another). The epoch stays; the estimates are those of a replay.
         """
-        foreign = [i for i, name in self._estimators.items() if name != estimator]
+        others = self._counted_by - {estimator}
+        foreign = [i for i, name in self._estimators.items() if name in others] if others else []
         for entry_id in foreign:
             item = self.originals[entry_id]
             self.originals[entry_id] = msgspec.structs.replace(item, tokens=count(item.message))
             self._estimators[entry_id] = estimator
+        self._counted_by = {estimator}
         is_replayed, self._counting = self._counting is None, (estimator, count)
         if foreign or (is_replayed and self._foreign_steps(estimator)):
             report, items = self.last_report, self.items
@@ -295,7 +299,7 @@ class Fold:
         entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
         item = Item(
             entry_id=entry_id,
-            body=OnDemand(source, self._decode) if message is None else message,
+            body=OnDemand(source, self._decode, message),
             tokens=tokens,
             source=source,
             read=entry.read,
@@ -305,6 +309,7 @@ class Fold:
         self.originals[entry_id] = item
         self.times[entry_id] = entry.at
         self._estimators[entry_id] = self._newest_estimator = entry.tokens[1]
+        self._counted_by.add(entry.tokens[1])
         self.timeline.append(entry)
         if entry.client_id is not None:
             self.clients[entry.client_id] = entry_id
@@ -382,9 +387,8 @@ class Fold:
         self._view, self.kept = None, self.kept.rebuilt()
 
     def _shown(self, steps: tuple[Step, ...]) -> tuple[list[Item], int]:
-        recount = None
-        if self._counting is not None:
-            recount = Recount(self._foreign_steps(self._counting[0], steps), self._counting[1])
+        now = self._counting
+        recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
         return shown(steps, self.path, self.originals, recount)
 
 

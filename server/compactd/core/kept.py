@@ -7,17 +7,17 @@ here whole; what the loop keeps up is copied before a worker sees it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from compactd.core.entries import EntryId, Item
+from compactd.core.entries import Item
 from compactd.core.outline import Outline, Outlining
 from compactd.core.tokens import Counter
 
 if TYPE_CHECKING:
-    from compactd.core.constraints import Limits, Said
+    from compactd.core.constraints import Found, Said
 
 FEW = 64
 """Messages that the loop takes in at once, at some µs each; more are for a worker."""
@@ -94,18 +94,17 @@ class Kept:
         """What is left where another view of the same path is shown."""
         return Kept(self.said)
 
-    def known(
-        self, items: Sequence[Item], path: Sequence[EntryId], originals: Mapping[EntryId, Item]
-    ) -> Known:
-        """What is known of the view as it stands. O(messages), at the speed of memory; O(path) at first."""
+    def known(self, items: Sequence[Item], since: Callable[[int], Sequence[Item]], read: int) -> Known:
+        """What is known of the view as it stands. `since`: the originals of the path from an entry on, of the
+        `read` entries it has. O(messages), at the speed of memory."""
         outlining, said = self._outlining, self.said
         is_current = outlining is not None and outlining.count == len(items)
         return Known(
             kept=self,
             outline=outlining.outline() if outlining is not None and is_current else None,
             said=said,
-            fresh=tuple([originals[i] for i in path[0 if said is None else said.read :] if i in originals]),
-            read=len(path),
+            fresh=tuple(since(0 if said is None else said.read)),
+            read=read,
         )
 
     def outlined(self, items: Sequence[Item]) -> Outline:
@@ -139,7 +138,7 @@ class Known(Struct, frozen=True, kw_only=True):
         """The outline of the view's items."""
         return self.kept.outlined(items) if self.outline is None else self.outline
 
-    def said_now(self, limits: dict[EntryId, Limits] | None) -> Said:
+    def said_now(self, limits: Found | None) -> Said:
         """What the user demands, the new messages read. O(characters that users typed in those)."""
         from compactd.core.constraints import NOTHING_SAID  # 12 ms, which no session that opens needs
 

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Container
 from itertools import chain
 from typing import Final
 from zlib import compress, decompress
 
 from msgspec import Struct
 
+from compactd.core.atoms import Atom
 from compactd.core.chunks import ATOM as ATOM
+from compactd.core.chunks import ATOM_SHAPES, REMEMBERED, TELLING_BITS, Atoms, Chunks, Names, number_of
 from compactd.core.chunks import KINDS as KINDS
 from compactd.core.chunks import LINE as LINE
-from compactd.core.chunks import REMEMBERED, TELLING_BITS, Atoms, Chunks, Names, number_of
 from compactd.core.chunks import RUN as RUN
 from compactd.core.chunks import SHAPES as SHAPES
 from compactd.core.chunks import WORD as WORD
@@ -24,6 +26,12 @@ from compactd.core.pieces import clear
 
 MOST_NAMES: Final = 16_000
 """Chunks whose atoms are remembered, and those of one text more."""
+
+MOST_ATOMS: Final = 4_000
+"""Atoms that are remembered while messages are read one after the other: half a megabyte."""
+
+FEW_ATOMS: Final = 1_000
+"""Fewer are packed with those that were packed last."""
 
 LINE_SHAPES: Final = (36, 56, 90)
 """Characters: the longest line of each shape but the last."""
@@ -53,12 +61,16 @@ def shape_of(feature: int) -> int:
     return 0 if feature % KINDS == RUN else feature // KINDS % SHAPES
 
 
+def _unpacked(names: bytes) -> list[str]:
+    return decompress(names).decode("utf-8", "surrogatepass").split("\n")
+
+
 class Lexicon:
     """Numbers for what lines show, and the names of the atoms among them."""
 
     def __init__(self) -> None:
         self._atoms = Atoms()
-        self._packed = b""
+        self._packed: list[bytes] = []
         """The atoms' names, one a line, deflated, where nobody asked for them since the last `pack`."""
         self._known: dict[str, Line] = {}
         self._older: dict[str, Line] = {}
@@ -68,9 +80,9 @@ class Lexicon:
     @property
     def atoms(self) -> Atoms:
         """Every atom that was met. O(1), but for the first time behind a `pack`."""
-        if self._packed:
-            names, self._packed = decompress(self._packed).decode("utf-8", "surrogatepass"), b""
-            for name in names.split("\n"):
+        packed, self._packed = self._packed, []
+        for names in packed:
+            for name in _unpacked(names):
                 kind, _, value = name.partition(" ")
                 _ = self._atoms[kind, value]
         return self._atoms
@@ -82,20 +94,46 @@ class Lexicon:
             self._names = Names(self._atoms)
         return self._names
 
+    def number(self, atom: Atom) -> int:
+        """Of an atom that was met; else -1. O(1), but for the first time behind a `pack`."""
+        return self.atoms.get(atom, -1)
+
+    def named(self, numbers: Container[int]) -> dict[int, Atom]:
+        """The atoms of these numbers, by number. O(atoms), of which only these are unpacked."""
+        found = {number: atom for atom, number in self._atoms.items() if number in numbers}
+        for names in self._packed:
+            for name in _unpacked(names):
+                kind, _, value = name.partition(" ")
+                number = number_of(name, ATOM, ATOM_SHAPES[kind])
+                if number in numbers:
+                    found[number] = (kind, value)
+        return found
+
     def release(self) -> None:
         """Lets go of everything, piece by piece."""
         self.settle()
-        self._packed = b""
+        self._packed = []
         clear(self._atoms)
 
     def pack(self) -> None:
         """Packs the atoms: their numbers follow from their names, which hold no white space."""
         if self._atoms:
-            names = "\n".join([f"{kind} {value}" for kind, value in self.atoms])
-            atoms, self._atoms = self._atoms, Atoms()
-            self._packed = compress(names.encode("utf-8", "surrogatepass"), 1)
+            self._put_by()
+            self._atoms = Atoms()
             self.settle()
-            clear(atoms)
+
+    def lighten(self) -> None:
+        """Packs the atoms once there are many that were not packed yet. O(`MOST_ATOMS`)."""
+        if len(self._atoms) > MOST_ATOMS:
+            self._put_by()
+
+    def _put_by(self) -> None:
+        names = [f"{kind} {value}" for kind, value in self._atoms]
+        if self._packed and len(names) < FEW_ATOMS:
+            # One piece more for each handful would be many pieces in the end.
+            names = list(dict.fromkeys([*_unpacked(self._packed.pop()), *names]))
+        self._packed.append(compress("\n".join(names).encode("utf-8", "surrogatepass"), 1))
+        clear(self._atoms)
 
     def settle(self) -> None:
         """Forgets chunks and lines: nothing is read for a while. O(`REMEMBERED`)."""

@@ -44,6 +44,11 @@ class OnDemand(Struct, eq=False, gc=False):
                 known = self.known
         return known
 
+    def let_go(self) -> None:
+        """Keeps the bytes alone: whoever asks next gets another object, equal to the one that was known."""
+        with _deciding:
+            self.known = None
+
     @property
     def is_decoded(self) -> bool:
         """True once somebody asked for the message."""

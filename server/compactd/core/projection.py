@@ -250,7 +250,7 @@ def _interrupted(call: ToolCall) -> Message:
 def _projected(item: Item, content: tuple[Block, ...], role: Role | None = None) -> Projected:
     """`item` with `content`: itself where that is all it holds; else rewritten, in `role` if one is given."""
     given = item.message.content
-    if len(content) == len(given) and all(a is b for a, b in zip(content, given, strict=True)):
+    if len(content) == len(given) and all(a is b or a == b for a, b in zip(content, given, strict=True)):
         return Projected(message=item.message, entry_id=item.entry_id, source=item.source, model=item.model)
     message = msgspec.structs.replace(item.message, content=content, role=role or item.message.role)
     return Projected(message=message, entry_id=item.entry_id, model=item.model)

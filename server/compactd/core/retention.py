@@ -91,14 +91,11 @@ def facts(
                     said.update(dict.fromkeys(commands(text)))
         for command in said:
             called[command] = called.get(command, 0) + 1
-    named = {number: atom for atom, number in cache.lexicon.atoms.items() if number in uses}
+    wanted = [feature for feature, n in uses.items() if n >= 2 or feature in own]
+    named = cache.lexicon.named(frozenset(wanted))
     found = [Fact(text, "limit", 1) for text in limits]
     found += [Fact(text, "command", n) for text, n in called.items() if n >= 2]
-    found += [
-        Fact(named[feature][1], named[feature][0], n)
-        for feature, n in uses.items()
-        if n >= 2 or feature in own
-    ]
+    found += [Fact(named[feature][1], named[feature][0], uses[feature]) for feature in wanted]
     return tuple(sorted(found, key=lambda fact: (fact.kind != "limit", -fact.uses)))
 
 

@@ -127,7 +127,7 @@ class Statistics:
         self.feature: Indices = np.empty(len(ordered), np.int64)
         """Of each mention: the place of its feature in `features`."""
         # A sum that casts holds the interpreter, 10 ms for a million mentions, and takes ten times as long.
-        self.feature[self.order] = np.cumsum(begins.astype(np.int64)) - 1
+        self.feature[self.order] = np.add.accumulate(begins.astype(np.int64)) - 1
         # For each place in `order` the told part.
         by = np.repeat(np.arange(len(told)), amounts)[self.order]
         message = np.fromiter((each.message for each in told), np.int64, len(told))

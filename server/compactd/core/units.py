@@ -26,6 +26,7 @@ from compactd.core.marks import MARKS
 from compactd.core.pieces import clear
 from compactd.core.roles import COMMAND, HEADER, USER
 from compactd.core.shelf import Shelf
+from compactd.core.stowed import Stowed
 from compactd.messages import Document, Text, ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -229,12 +230,8 @@ class FactCache:
         self._shelf = Shelf(_unpack)
         self._facts: dict[str, Facts] = {}
         """Those in use, whether they are on the shelf or not."""
-        self._paths: dict[str, str] = {}
-        """The files that messages name, each once: lists of them outlive what they were made of."""
-        self._written = (0, 0)
-        """How many of these, and of `limits`, there were when they were written anew."""
         self._limit = limit
-        self.limits: dict[str, Limits] = {}
+        self.limits: Stowed[Limits] = Stowed()
         """What the user's messages demand, by entry id: any thread may ask and add."""
         self.size = 0
         """Code points of the messages that are known."""
@@ -252,7 +249,6 @@ class FactCache:
         known = self._reader.read(item)
         self._facts[key] = known
         self.size += known.size
-        self._once(known.files)
         return known
 
     def learn_names(self, item: Item, known: Facts | None) -> Facts:
@@ -288,35 +284,27 @@ class FactCache:
         self.lexicon.pack()
         self.pack()
         self._shelf.tidy()
-        if self._written == (known := (len(self._paths), len(self.limits))):
-            return
-        # Anew, side by side: each stood amid what is free now, and kept a megabyte from the system.
-        self._written = known
-        self._paths = {path: path for path in map(_anew, self._paths)}
-        for entry_id, limits in tuple(self.limits.items()):
-            if limits:
-                self.limits[entry_id] = tuple([(_anew(sentence), strong) for sentence, strong in limits])
+        self.limits.stow()
 
     def pack(self) -> None:
         """Puts what is in use on the shelf. O(messages in use)."""
+        self.lexicon.lighten()
         facts, self._facts = self._facts, {}
         for key, known in facts.items():
             if key not in self._shelf and not self._shelf.put(key, known):
                 self._facts[key] = known
         clear(facts)
 
+    def lighten(self) -> None:
+        """Lets go of the facts in use that are on the shelf as well. O(messages in use)."""
+        facts, self._facts = self._facts, {}
+        self._facts.update((key, known) for key, known in facts.items() if key not in self._shelf)
+        clear(facts)
+
     def files(self, item: Item) -> FileUse:
         """What `item` says of files. O(1) where it was learnt, else O(length)."""
         known = self._known(_key(item.entry_id, item.kind))
-        return self._once(use_of(item) if known is None else known.files)
-
-    def _once(self, use: FileUse) -> FileUse:
-        """`use` with the names that are kept."""
-        if not use.read and not use.modified:
-            return use
-        name = self._paths.setdefault
-        read = tuple([(call, name(path, path)) for call, path in use.read])
-        return FileUse(read, tuple([(call, name(path, path)) for call, path in use.modified]), use.failed)
+        return use_of(item) if known is None else known.files
 
     def known(self) -> Iterator[Facts]:
         """The facts of all messages that are known, as they were learnt; those that are not in use are made
@@ -341,15 +329,13 @@ class FactCache:
             self.size -= 0 if known is None else known.size
             self._facts.pop(key, None)
             self._shelf.erase(key)
-        self._paths.clear()
-        self.limits.pop(entry_id, None)
+        self.limits.drop(entry_id)
 
     def release(self) -> None:
         """Lets go of everything, piece by piece: the session is closed."""
         with self.lock:
             clear(self._facts)
             self._shelf.clear()
-            self._paths.clear()
             self.limits.clear()
             self.lexicon.release()
 
@@ -361,14 +347,8 @@ class FactCache:
             self._reader = Reader(self.lexicon, self._reader.directory)
             self._facts.clear()
             self._shelf.clear()
-            self._paths.clear()
             self.limits.clear()
             self.size = 0
-
-
-def _anew(text: str) -> str:
-    """The same text in another place."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "surrogatepass")
 
 
 def _key(entry_id: str, kind: str) -> str:

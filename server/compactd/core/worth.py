@@ -134,7 +134,7 @@ def candidates(
     alive &= pays
     feature = statistics.feature[alive]
     order = statistics.order[alive[statistics.order]]
-    order = (np.cumsum(alive.astype(np.int64)) - 1)[order]
+    order = (np.add.accumulate(alive.astype(np.int64)) - 1)[order]
 
     telling = (role != HEADER) & (flags >> TELLING_SHIFT >= LINK_WORDS)
     is_atom = statistics.features % KINDS == ATOM
@@ -199,7 +199,7 @@ def _starts(values: Indices, size: int) -> Indices:
     """Where the values 0, 1, … `size` - 1 begin once `values` are sorted; at last the end."""
     import numpy as np
 
-    return np.append(0, np.cumsum(np.bincount(values, minlength=size)))
+    return np.append(0, np.add.accumulate(np.bincount(values, minlength=size)))
 
 
 def _worths(role: Indices, flags: Indices, of_roles: Mapping[int, float]) -> Floats:

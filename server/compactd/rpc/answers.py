@@ -17,10 +17,10 @@ from compactd.core.pins import pinned_of
 from compactd.core.settings import values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
+from compactd.listing import Row
 from compactd.messages import CompactionResult
 from compactd.rpc import wire
 from compactd.session import Session
-from compactd.sessions import Row
 
 if TYPE_CHECKING:
     from compactd.core.model_rows import Row as ModelRow

@@ -35,6 +35,13 @@ class Area:
         """The handler of each method: it takes params and the request."""
         raise NotImplementedError
 
+    async def _line_reached(self, session: Session, *modules: str) -> None:
+        """Waits for what stands in the session's line, and in that line for modules that are not there yet:
+        what comes later stays behind. A session without a line is not waited for."""
+        loaded = self._daemon.modules
+        if not (session.queue.is_idle and loaded.have(modules)):
+            await session.queue.run(lambda: loaded.load(*modules))
+
 
 def is_quick(items: Sequence[Item]) -> bool:
     """True where the loop may look at each of these messages: few, and none to be decoded."""
@@ -53,12 +60,6 @@ async def durable(session: Session, number: int, result: Struct) -> Struct:
     return result
 
 
-async def line_reached(session: Session) -> None:
-    """Waits for what stands in the session's line; a session without one is not waited for."""
-    if not session.queue.is_idle:
-        await session.queue.run(_nothing)
-
-
 def in_order(session: Session, work: Callable[[], Handled]) -> Handled:
     """`work` now, or after what stands in the session's line."""
     if session.queue.is_idle:
@@ -69,7 +70,3 @@ def in_order(session: Session, work: Callable[[], Handled]) -> Handled:
         return done if isinstance(done, Struct) else await done
 
     return session.queue.run(later)
-
-
-async def _nothing() -> None:
-    return None

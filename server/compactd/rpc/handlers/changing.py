@@ -12,9 +12,11 @@ from compactd.core.in_force import Step
 from compactd.errors import SessionLocked, SessionNotFound
 from compactd.messages import CompactionResult
 from compactd.rpc import asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, line_reached
+from compactd.rpc.handlers.base import Area, Handled, Handler, in_order
 from compactd.rpc.request import Request
 from compactd.session import Session
+
+COMPACTING = "compactd.compacting"
 
 
 class ChangingHandlers(Area):
@@ -35,10 +37,10 @@ class ChangingHandlers(Area):
     async def session_compact(self, params: wire.CompactParams, request: Request) -> CompactionResult:
         """The one compaction of its session; cancelled with the request."""
         session = self._sessions.get(params.session_id)
+        want = asking.compact_request(params)
+        await self._line_reached(session, COMPACTING)
         from compactd.compacting import compact
 
-        want = asking.compact_request(params)
-        await line_reached(session)
         return await compact(
             session,
             want,
@@ -71,7 +73,7 @@ class ChangingHandlers(Area):
     async def session_prune(self, params: wire.PruneParams, request: Request) -> wire.PruneResult:
         """By the settings' numbers."""
         session = self._sessions.get(params.session_id)
-        await line_reached(session)
+        await self._line_reached(session, COMPACTING)
         from compactd.compacting import prune
 
         pruning = await prune(session, dry_run=params.dry_run is True)
@@ -103,7 +105,7 @@ class ChangingHandlers(Area):
             verdict = await self._daemon.in_worker(lambda: recovery.verdict_of(failed, known))
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
-        await line_reached(session)
+        await self._line_reached(session, COMPACTING)
         done = await recovery.recover(session, failed)
         return wire.ErrorResult(
             overflow=done.verdict.overflow,
@@ -118,7 +120,7 @@ class ChangingHandlers(Area):
     async def turn_begin(self, params: wire.SessionParams, request: Request) -> wire.BeginResult:
         """Waits for a compaction that runs."""
         session = self._sessions.get(params.session_id)
-        await line_reached(session)
+        await self._line_reached(session, COMPACTING)
         begun = await turns.begin(session)
         most = begun.max_output_tokens
         return wire.BeginResult(

@@ -37,17 +37,17 @@ class FactHandlers(Area):
             raise InvalidParams("give `text` or `messages`, one of them", "$.text")
         found = await self._daemon.find_model(params.model, None, None) if params.model else None
         counter = counter_for("auto", found.tokenizer if found else None, params.model)
-        if params.messages is None:
-            text = params.text or ""
-            tokens = await self._daemon.in_worker(lambda: counter.count(text))
-        else:
-            read = read_messages(params.messages, params.format)
-            tokens = await self._daemon.in_worker(
-                lambda: sum(messages_tokens([message for message, _ in read], counter))
-            )
-            if not all(is_text(message) for message, _ in read):
-                return wire.CountResult(tokens=tokens, exact=False, method=counter.name)
-        return wire.CountResult(tokens=tokens, exact=counter.exact, method=counter.name)
+        text, messages, format = params.text or "", params.messages, params.format
+
+        def counted() -> wire.CountResult:
+            if messages is None:
+                return wire.CountResult(tokens=counter.count(text), exact=counter.exact, method=counter.name)
+            read = [message for message, _ in read_messages(messages, format)]
+            is_exact = counter.exact and all(is_text(message) for message in read)
+            tokens = sum(messages_tokens(read, counter))
+            return wire.CountResult(tokens=tokens, exact=is_exact, method=counter.name)
+
+        return await self._daemon.in_worker(counted)
 
     async def models_lookup(self, params: wire.LookupParams, request: Request) -> wire.LookupResult:
         """By the ladder of the registry, and what the model's server taught."""

@@ -10,7 +10,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 from compactd.errors import InvalidParams
 from compactd.rpc import wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, line_reached
+from compactd.rpc.handlers.base import Area, Handled, Handler
 from compactd.rpc.request import Request
 
 NO_SNAPSHOTS = "the session was started without `snapshots`"
@@ -32,9 +32,11 @@ class FileHandlers(Area):
         """In the session's line: nothing of it is read or changed meanwhile."""
         session = self._sessions.get(params.session_id)
         session.free()
-        from compactd.redacting import redact
 
         async def work() -> wire.RedactResult:
+            await self._daemon.modules.load("compactd.redacting")
+            from compactd.redacting import redact
+
             return wire.RedactResult(redacted=await redact(session, params.entry_ids))
 
         return session.queue.run(work)
@@ -42,7 +44,7 @@ class FileHandlers(Area):
     async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
         """Git runs in a thread of its own."""
         session = self._sessions.get(params.session_id)
-        await line_reached(session)
+        await self._line_reached(session)
         if session.snapshots is None:
             return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
         found = await session.snapshots.difference(session, params.from_, params.to)
@@ -66,6 +68,7 @@ class FileHandlers(Area):
         """In a worker; a client that gave a token is told how far it is."""
         if (params.path is None) == (params.content == wire.NULL):
             raise InvalidParams("give `path` or `content`, one of them", "$.path")
+        await self._daemon.modules.load("compactd.importing")
         from compactd.importing import import_session
 
         loop = asyncio.get_running_loop()
@@ -87,10 +90,10 @@ class FileHandlers(Area):
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:
         """In a worker, with the answer already written: it may be long."""
         session = self._sessions.get(params.session_id)
+        await self._line_reached(session, "compactd.exporting")
         from compactd import exporting
 
         exporting.check(params.format)
-        await line_reached(session)
         held, path = exporting.held(session), params.path
 
         def made() -> Raw:

@@ -21,12 +21,16 @@ class PromptingHandlers(Area):
         session = self._sessions.get(params.session_id)
         message, raw = asking.prompt_of(params)
         # In the session's line: what comes after this prompt stays behind it.
-        await session.queue.run(session.world.read_keys)
+        await session.queue.run(self._ready)
         from compactd.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
         await session.durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
+
+    async def _ready(self) -> None:
+        await self._daemon.modules.load("compactd.loop", "compactd.compacting")
+        await self._daemon.read_keys()
 
     async def agent_abort(self, params: wire.SessionParams, request: Request) -> wire.AbortResult:
         """At once, whatever the provider does."""

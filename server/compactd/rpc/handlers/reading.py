@@ -124,6 +124,7 @@ class ReadingHandlers(Area):
         return work() if session.queue.is_idle else session.queue.run(work)
 
     async def _search_everywhere(self, query: str, limit: int) -> wire.SearchResult:
+        await self._daemon.modules.load("compactd.finding", "compactd.store.index")
         from compactd.finding import search_everywhere
 
         index = self._sessions.store.index

@@ -9,7 +9,7 @@ from msgspec import Struct
 from compactd.core.entries import EntryId, Item
 from compactd.core.pins import pinned_of
 from compactd.rpc import answers, asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick, line_reached
+from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick
 from compactd.rpc.request import Request
 from compactd.sessions import Start
 
@@ -73,7 +73,7 @@ class SessionHandlers(Area):
         """Another model, where the conversation fits."""
         session = self._sessions.get(params.session_id)
         model, base_url = asking.model_of(params.model)
-        await line_reached(session)
+        await self._line_reached(session, "compactd.switching", "compactd.compacting")
         from compactd.switching import switch
 
         switched = await switch(session, model or "", base_url)

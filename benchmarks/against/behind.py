@@ -16,9 +16,10 @@ BEHIND = {
     "plan": "Of 0.11 ms at 100k tokens 43 % is the smallest summary with the user's constraints, 15 % the "
     "plan's own lists, 12 % where the session stands, 8 % copying what is kept of the messages, 6 % the cut.",
     "trim": "Most of it is reading what goes for what the agent uses again, which a note without a model "
-    "still names. The others drop without reading; a session reads each message once.",
-    "compact": "Most of it is reading what goes, line by line, for what is needed again. A session reads "
-    "each message once: here it is read anew in every run.",
+    "still names. The others drop without reading. A session reads each message once, in idle moments behind "
+    "its append: with that done, half is asking whether a name stands in what is kept, a fifth the facts.",
+    "compact": "Most of it is reading what goes, line by line, for what is needed again: read anew in every "
+    "run here. A session reads each message once, in idle moments behind its append.",
     "memory": "A session keeps what makes it quick: counts, places, the bytes of its messages beside those "
     "that were looked at.",
 }

@@ -67,6 +67,16 @@ CONTENDERS = (
         how={"estimate": "by script and kind of text, for models whose tokenizer is not public"},
     ),
     Contender(
+        name="compactd, read ahead",
+        side="compactd_side",
+        kind="ours",
+        rows={"trim": "trim_ahead", "compact": "compact_ahead"},
+        how=dict.fromkeys(
+            ("trim", "compact"),
+            "the same in a session whose messages the daemon has read since their append, in idle moments",
+        ),
+    ),
+    Contender(
         name="compactd, 1 thread",
         side="compactd_side",
         kind="ours",

@@ -24,8 +24,10 @@ from compactd.daemon import GC_THRESHOLDS, Daemon
 from compactd.flowing import drive, planner, work_of
 from compactd.following import decode_entries
 from compactd.formats.base import read_messages
+from compactd.learning import Learner
 from compactd.messages import Message
 from compactd.providers.counters import Bpe, load
+from compactd.resting import settle
 from compactd.session import Session
 from compactd.store.folder import FolderStore
 from compactd.store.memory import MemoryJournal
@@ -123,17 +125,48 @@ def _compacting(strategy: StrategyChoice) -> Prepare:
 
         def run() -> Told:
             session.facts = None
-            made = planner(session, request)()
-            if isinstance(made, NotCompacted):
-                raise ValueError(made.reason)
-            outcome = drive(work_of(session, request, _unchecked, FactCache(session.working_dir)), made)
-            if isinstance(outcome, NotCompacted):
-                raise ValueError(outcome.reason)
-            return {"tokens": outcome.result.tokens_after}
+            return _compacted(session, request, FactCache(session.working_dir))
 
         return run
 
     return prepare
+
+
+def _read_ahead(strategy: StrategyChoice) -> Prepare:
+    """The same where the daemon has read what was appended while nobody asked for anything, as it does with
+    each session. Between two runs it rests, as behind a compaction."""
+
+    def prepare(folder: str, keep: int) -> Run:
+        session = _opened(folder)
+        session.facts = facts = FactCache(session.working_dir)
+        request = CompactRequest(keep_recent=keep, strategy=strategy)
+        _loop.run_until_complete(_learnt(session))
+
+        def run() -> Told:
+            return {**_compacted(session, request, facts), AFTER: lambda: settle(facts)}
+
+        return run
+
+    return prepare
+
+
+async def _learnt(session: Session) -> None:
+    async def at_once(read: Callable[[], None]) -> None:
+        read()
+
+    learner = Learner({SESSION: session}, at_once, quiet_s=0.0)
+    learner.asked("session/append", SESSION)
+    await learner.rested()
+
+
+def _compacted(session: Session, request: CompactRequest, facts: FactCache) -> Told:
+    made = planner(session, request)()
+    if isinstance(made, NotCompacted):
+        raise ValueError(made.reason)
+    outcome = drive(work_of(session, request, _unchecked, facts), made)
+    if isinstance(outcome, NotCompacted):
+        raise ValueError(outcome.reason)
+    return {"tokens": outcome.result.tokens_after}
 
 
 def load_session(folder: str, keep: int) -> Run:
@@ -194,7 +227,9 @@ ROWS: dict[str, Prepare] = {
     "cut": cut,
     "plan": plan,
     "trim": _compacting("truncate"),
+    "trim_ahead": _read_ahead("truncate"),
     "compact": _compacting("extract"),
+    "compact_ahead": _read_ahead("extract"),
     "load": load_session,
     "decode": decode,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -315,6 +316,19 @@ async def test_a_daemon_that_dies_is_started_again_and_that_is_told_once(tmp_pat
             lambda: [str(asked.content) for asked in stage.app.query(Asked)] == ["Before.", "After."], "both"
         )
         assert stage.seen().count("the daemon had ended") == 1
+
+
+async def test_what_is_settled_while_its_first_word_is_shown_fails_nothing(client: AsyncClient) -> None:
+    """Where a daemon is started again while an answer begins."""
+    async with staged(client, session="settled") as stage:
+        talk = stage.app.conversation
+        for more in (talk.said, talk.thought, talk.summarises):
+            await asyncio.gather(more("Half "), talk.drop_live())
+            await more("of it.")
+
+        await stage.says("After.")
+
+        await stage.sees("After.")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 60)])

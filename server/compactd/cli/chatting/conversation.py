@@ -181,9 +181,11 @@ class Conversation(VerticalScroll, can_focus=False):
     async def said(self, delta: str) -> None:
         """More of the answer."""
         if self._answer is None:
-            self._answer = Prose()
+            # With its text: by the time that it is there the answer may have ended.
+            self._answer = Prose(harmless(delta))
             await self._live.mount(self._answer)
-        self._answer.append(harmless(delta))
+        else:
+            self._answer.append(harmless(delta))
 
     async def thought(self, delta: str) -> None:
         """More of the reasoning."""
@@ -191,7 +193,8 @@ class Conversation(VerticalScroll, can_focus=False):
         if self._thinking is None:
             self._thinking = Fold("thinks", plain(""))
             await self._live.mount(self._thinking)
-        self._thinking.say(f"thinks: {self._thought[-200:].replace(chr(10), ' ').strip()}")
+        if self._thinking is not None:  # else the answer ended meanwhile
+            self._thinking.say(f"thinks: {self._thought[-200:].replace(chr(10), ' ').strip()}")
 
     async def summarises(self, delta: str) -> None:
         """More of the summary that a model writes: its end, in a line."""
@@ -199,7 +202,8 @@ class Conversation(VerticalScroll, can_focus=False):
         if self._summarising is None:
             self._summarising = Fold("summarises", plain(""))
             await self._live.mount(self._summarising)
-        self._summarising.say(f"summarises: {one_line(self._summary[-200:])}")
+        if self._summarising is not None:  # as above
+            self._summarising.say(f"summarises: {one_line(self._summary[-200:])}")
 
     async def calls(self, call_id: str, name: str) -> None:
         """A tool runs."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from functools import reduce
 from pathlib import Path
 
 import msgspec
 
 from benchmarks.against.document import write
-from benchmarks.against.running import FULL, PARTS, QUICK, SERVERS_FULL, SERVERS_QUICK, Run, run
+from benchmarks.against.running import FULL, PARTS, QUICK, SERVERS_FULL, SERVERS_QUICK, Run, joined, run
 from benchmarks.against.setting_up import set_up
 from benchmarks.against.table import in_core_time, show
 
@@ -30,7 +31,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     parser.add_argument("--document", action="store_true", help="write docs/peers.md and its plots")
     parser.add_argument(
-        "--from", type=Path, metavar="FILE", dest="source", help="measure nothing: read a --json"
+        "--from",
+        type=Path,
+        metavar="FILE",
+        dest="sources",
+        action="append",
+        help="measure nothing: read a --json; given again, its rows in the place of the same ones",
     )
     parser.add_argument("--no-setup", action="store_true", help="install nothing: leave out who is not there")
     parser.add_argument("--core", action="store_true", help="show the processor's time, not the clock's")
@@ -52,8 +58,8 @@ def main() -> int:
 
 
 def _done(options: argparse.Namespace) -> Run:
-    if options.source is not None:
-        return msgspec.json.decode(options.source.read_bytes(), type=Run)
+    if options.sources:
+        return reduce(joined, [msgspec.json.decode(file.read_bytes(), type=Run) for file in options.sources])
     if not options.no_setup:
         set_up(say=_say)
     pace, sizes = (QUICK, SERVERS_QUICK) if options.quick else (FULL, SERVERS_FULL)

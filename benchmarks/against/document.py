@@ -63,6 +63,11 @@ def _machine(done: Run) -> str:
     return (
         f"{kind}, measured on {done.date} in {done.seconds:.0f} s: {on['cores']} cores ({on['cpu']}), "
         f"{on['system']}, Python {on['python']}, load {on['load_1_min']} at the start.{busy}\n"
+        + "".join(
+            f"\nMeasured again on {one.date} in {one.seconds:.0f} s, load {one.load_1_min} at the start, for "
+            f"everybody in them: {'; '.join(one.rows)}.\n"
+            for one in done.again
+        )
     )
 
 

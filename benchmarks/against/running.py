@@ -47,6 +47,16 @@ SERVERS_FULL = wire.Sizes(starts=11, rounds=15, pings=150, pipelined=10_000, flo
 SERVERS_QUICK = wire.Sizes(starts=3, rounds=4, pings=60, pipelined=3_000, floods=2, large=0)
 
 
+class Again(Struct, frozen=True, kw_only=True):
+    """Rows that a later run measured anew."""
+
+    rows: tuple[str, ...]
+    """What they are of."""
+    date: str
+    seconds: float
+    load_1_min: float
+
+
 class Run(Struct, frozen=True, kw_only=True):
     """All of a run, as `--json` writes it."""
 
@@ -59,6 +69,43 @@ class Run(Struct, frozen=True, kw_only=True):
     """By contender."""
     installed: dict[str, list[str]] = {}
     """By environment, every package in it."""
+    again: tuple[Again, ...] = ()
+
+
+def joined(first: Run, then: Run) -> Run:
+    """`first` with each row that `then` measured anew for everybody who was in it, at all its sizes."""
+    anew = {key for key in _keys(first) if _who(first, key) <= _who(then, key)}
+    results = [
+        result
+        for key in _keys(first)
+        for result in (then if key in anew else first).results
+        if result.row.key == key
+    ]
+    again = Again(
+        rows=tuple(dict.fromkeys(result.row.what for result in results if result.row.key in anew)),
+        date=then.date,
+        seconds=then.seconds,
+        load_1_min=float(then.machine["load_1_min"]),
+    )
+    return msgspec.structs.replace(
+        first,
+        results=tuple(results),
+        versions={**first.versions, **then.versions},
+        again=(*first.again, again),
+    )
+
+
+def _keys(done: Run) -> list[str]:
+    return list(dict.fromkeys(result.row.key for result in done.results))
+
+
+def _who(done: Run, key: str) -> set[tuple[str, int | None]]:
+    return {
+        (figure.who, result.tokens)
+        for result in done.results
+        if result.row.key == key
+        for figure in result.figures
+    }
 
 
 def run(

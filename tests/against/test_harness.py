@@ -15,7 +15,7 @@ from benchmarks.against.places import PLACES
 from benchmarks.against.plots import log_log
 from benchmarks.against.racing import Pace
 from benchmarks.against.results import LIBRARY_ROWS, Figure, Result
-from benchmarks.against.running import Run, run
+from benchmarks.against.running import Run, joined, run
 from benchmarks.against.table import left_out
 from benchmarks.against.workload import make
 
@@ -50,6 +50,32 @@ def test_compactd_does_every_row_that_is_asked_for_at_every_size(done: Run) -> N
 
 def test_what_a_run_writes_is_read_back_the_same(done: Run) -> None:
     assert msgspec.json.decode(msgspec.json.encode(done), type=Run) == done
+
+
+def test_a_later_run_takes_the_place_of_the_rows_in_which_nobody_is_missing(
+    done: Run, tmp_path: Path
+) -> None:
+    loads = tuple(one for one in done.results if one.row.key == "load")
+    slower = tuple(
+        msgspec.structs.replace(
+            one, figures=tuple(msgspec.structs.replace(each, value=2 * each.value) for each in one.figures)
+        )
+        for one in loads
+    )
+    counts = tuple(
+        msgspec.structs.replace(one, figures=one.figures[:1])
+        for one in done.results
+        if one.row.key == "count"
+    )
+    later = msgspec.structs.replace(done, results=slower + counts)
+
+    both = joined(done, later)
+
+    expected = {(one.row.key, one.tokens): one for one in (*done.results, *slower)}
+    assert {(one.row.key, one.tokens): one for one in both.results} == expected
+    assert len(both.results) == len(done.results)
+    document.write(both, tmp_path)
+    assert ": load a session.\n" in (tmp_path / "peers.md").read_text("utf-8")
 
 
 def test_the_page_has_a_section_and_a_plot_for_each_row_and_names_the_workload(

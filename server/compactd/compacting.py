@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from functools import partial
 
 import msgspec
 
@@ -28,7 +27,7 @@ from compactd.messages import (
     PruneEnd,
 )
 from compactd.rereading import files_to_reread
-from compactd.resting import lighten, rest_soon
+from compactd.resting import rest_soon
 from compactd.running import Progress, Running
 from compactd.session import Session
 from compactd.summarising import Summariser, read_keys, summariser_of
@@ -123,11 +122,6 @@ async def _carried_out(
         outcome = await asked(session, running, work, made, summariser)
         if isinstance(summariser, Summariser) and not isinstance(outcome, NotCompacted):
             outcome = msgspec.structs.replace(outcome, result=priced(session, outcome.result, summariser))
-        # What is made from here on stays: not amid what goes.
-        shown = frozenset((*made.pinned, *made.kept))
-        items = tuple(state.originals.values())
-        await session.world.in_worker(partial(lighten, session.facts, items, shown))
-        outcome = _anew(outcome)
         still_stored(session, state)
         result = await _committed(session, running, request, outcome, began, leaf, work.inputs.counter.name)
     except BaseException as error:
@@ -161,14 +155,6 @@ def still_stored(session: Session, planned: Fold) -> None:
             "Given up, and nothing was changed: messages that came just before could not be stored. "
             "Send them again first."
         )
-
-
-def _anew(outcome: Outcome) -> Outcome:
-    """The same with a result whose parts were made now. O(result)."""
-    if isinstance(outcome, NotCompacted):
-        return outcome
-    result = msgspec.json.decode(msgspec.json.encode(outcome.result), type=CompactionResult)
-    return msgspec.structs.replace(outcome, result=result)
 
 
 async def _committed(

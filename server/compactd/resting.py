@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache, partial
 
 from msgspec import Struct
 
-from compactd.core.entries import EntryId, Item
 from compactd.core.ondemand import OnDemand
 from compactd.core.units import FactCache
 from compactd.session import Session
@@ -90,20 +89,6 @@ def settle(facts: FactCache | None) -> None:
     if facts is not None:
         with facts.lock:
             facts.settle()
-
-
-def lighten(facts: FactCache | None, items: Sequence[Item], shown: Collection[EntryId]) -> None:
-    """Lets go of what a compaction unpacked and decoded and its end does not need. O(messages); for a worker.
-
-    What is made at the end and stays would stand amid all that: each small thing keeps a megabyte from the
-    system then.
-    """
-    if facts is not None:
-        with facts.lock:
-            facts.lighten()
-    for item in items:
-        if item.entry_id not in shown and isinstance(item.body, OnDemand):
-            item.body.let_go()
 
 
 def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:

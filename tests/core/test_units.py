@@ -191,17 +191,3 @@ def test_atoms_that_are_packed_in_several_pieces_come_back_once_and_in_their_ord
     lexicon.pack()
 
     assert list(lexicon.atoms.items()) == list(other.atoms.items())
-
-
-def test_facts_that_were_let_go_are_known_as_before() -> None:
-    cache = FactCache()
-    said = item("user", Text(text="keep load_entry as it is"))
-    first = cache.learn(said)
-    cache.lighten()
-    kept = cache.learn(said)
-    cache.settle()
-    cache.learn(said)
-    cache.lighten()
-
-    assert kept is first
-    assert list(cache.known()) == [first]

@@ -295,12 +295,6 @@ class FactCache:
                 self._facts[key] = known
         clear(facts)
 
-    def lighten(self) -> None:
-        """Lets go of the facts in use that are on the shelf as well. O(messages in use)."""
-        facts, self._facts = self._facts, {}
-        self._facts.update((key, known) for key, known in facts.items() if key not in self._shelf)
-        clear(facts)
-
     def files(self, item: Item) -> FileUse:
         """What `item` says of files. O(1) where it was learnt, else O(length)."""
         known = self._known(_key(item.entry_id, item.kind))

@@ -18,7 +18,7 @@ from benchmarks.sessions import append_until, start
 TOKENS = 2_000_000
 SMALL_TOKENS = 6_000
 MODEL = "openai/gpt-4o"
-RESTED_S = 3.0
+RESTED_S = 6.0
 """Behind a compaction, until what it leaves is given back."""
 
 

@@ -33,6 +33,7 @@ class Watch:
         self.stalls: list[dict[str, object]] = []
         self._due = self._beat_at = self._collecting_at = perf_counter()
         self._waited = 0.0
+        self._stalled_at = 0.0
         self._seen: tuple[str, list[str]] = ("", [])
         self._loop_thread = threading.get_ident()
         self._native = threading.get_native_id()
@@ -63,6 +64,7 @@ class Watch:
         self._collecting_at = now
 
     def _stalled(self, at: float, stall_s: float, kind: str, where: list[str], waited_s: float) -> None:
+        self._stalled_at = at
         self.stalls.append(
             {
                 "at": at,
@@ -81,6 +83,9 @@ class Watch:
             if now - before > STALL_S:
                 # Whoever held the interpreter gave it up at its first chance, right behind what it did.
                 self._seen = ("held", self._others())
+                if self.stalls and not self.stalls[-1]["kind"] and before < self._stalled_at:
+                    # The loop was first to go on.
+                    self.stalls[-1].update(kind="held", where=self._seen[1])
             elif now - self._beat_at > STALL_S and not self._seen[0]:
                 self._seen = ("loop", _stack(sys._current_frames().get(self._loop_thread)))
 

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from random import Random
+from typing import TypeVar
+
 import msgspec
 from msgspec import Raw
 
@@ -11,21 +17,39 @@ from compactd.core.entries import Opened
 from compactd.core.intake import New
 from compactd.formats.neutral import read_messages
 from compactd.messages import CompactionResult
-from compactd.resting import PIECE, rest
+from compactd.resting import EVERY_S, PIECE, give_back, rest, rest_soon
 from compactd.rewinding import undo
 from compactd.session import Session
 from compactd.store.memory import MemoryJournal
+from faults.simulation.loop import Loop
 from laws.quiet_world import Quiet, done
 
 REQUEST = CompactRequest(strategy="extract", keep_messages=4)
 COUNT = 2 * PIECE + 3
 
 
-def session() -> Session:
+T = TypeVar("T")
+
+
+class Giving(Quiet):
+    """Notes when memory was given back, by the loop's clock."""
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__()
+        self._loop = loop
+        self.given_at: list[float] = []
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        if isinstance(work, partial) and work.func is give_back:
+            self.given_at.append(self._loop.time())
+        return await super().in_worker(work)
+
+
+def session(world: Quiet | None = None) -> Session:
     first = Opened(v=1, id="s", at=0.0)
     journal = MemoryJournal()
     journal.append([msgspec.json.encode(first)])
-    one = Session(Quiet(), "s", journal, (first,), persistent=False)
+    one = Session(world or Quiet(), "s", journal, (first,), persistent=False)
     said = [
         {"role": "user", "content": f"Look at item_{n} in list_{n % 7}; never drop it."} for n in range(COUNT)
     ]
@@ -90,3 +114,20 @@ def test_a_session_that_is_closed_is_left_alone() -> None:
     done(rest(one))
 
     assert decoded(one) == COUNT
+
+
+def test_memory_is_given_back_at_once_and_then_once_for_all_that_come_too_early() -> None:
+    loop = Loop(Random(1), lambda _: None)
+    world = Giving(loop)
+    sessions = [session(world) for _ in range(4)]
+
+    async def one_behind_the_other() -> None:
+        for one in sessions:
+            rest_soon(one)
+            await asyncio.sleep(EVERY_S / 10)
+        await asyncio.sleep(3 * EVERY_S)
+
+    loop.run_until_complete(one_behind_the_other())
+    loop.close()
+
+    assert sorted(set(world.given_at)) == [0.0, EVERY_S]

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import cache, partial
+from weakref import WeakKeyDictionary, WeakSet
 
 from msgspec import Struct
 
@@ -26,6 +27,9 @@ WORKERS = 4
 """The daemon's threads that compute, each with a heap of its own."""
 MEETING_S = 0.005
 """So long one that is idle waits for the others: another session may be waiting for it."""
+EVERY_S = 5.0
+"""Between two times that memory is given back behind compactions: each holds up whoever asks meanwhile by 5
+to 20 ms, and of a hundred compactions at once one ends each second (2026-11)."""
 MEETINGS, PAUSE_S = 8, 0.1
 """Meetings at most until each of them was there, and what is between two."""
 PIECE_BYTES = 100_000
@@ -37,8 +41,14 @@ KEPT_BYTES = 64 << 20
 
 InWorker = Callable[[Callable[[], None]], Awaitable[None]]
 
+_threshold = threading.Lock()
+"""The C library has one for all heaps."""
 _resting: set[asyncio.Task[None]] = set()
 """Tasks, so that somebody holds them."""
+_next_at: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
+"""By each loop's own clock, before when its process does not give memory back again."""
+_waiting: WeakSet[asyncio.AbstractEventLoop] = WeakSet()
+"""Loops in which somebody waits for that moment."""
 
 
 def rest_soon(session: Session) -> None:
@@ -66,7 +76,21 @@ async def rest(session: Session) -> None:
             if entry_id not in shown and isinstance(item.body, OnDemand):
                 # In its place: an object more for each would stand amid what goes, and keep that.
                 item.body.let_go()
-    await give_all_back(session.world.in_worker)
+    await _give_back_in_time(session.world.in_worker)
+
+
+async def _give_back_in_time(in_worker: InWorker) -> None:
+    """As `give_all_back`, once in `EVERY_S`: the first that is too early waits, and does it for all."""
+    loop = asyncio.get_running_loop()
+    if loop in _waiting:
+        return
+    _waiting.add(loop)
+    try:
+        await asyncio.sleep(max(0.0, _next_at.get(loop, 0.0) - loop.time()))
+    finally:
+        _waiting.discard(loop)
+    _next_at[loop] = loop.time() + EVERY_S
+    await give_all_back(in_worker)
 
 
 async def give_all_back(in_worker: InWorker) -> None:
@@ -110,9 +134,10 @@ def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
             place = meeting.wait(MEETING_S)
     if place == 0:
         drop_spares()
-    heap.adjust(TRIM_THRESHOLD, 0)
-    heap.free(heap.allocate(PIECE_BYTES))
-    heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
+    with _threshold:
+        heap.adjust(TRIM_THRESHOLD, 0)
+        heap.free(heap.allocate(PIECE_BYTES))
+        heap.adjust(TRIM_THRESHOLD, KEPT_BYTES)
     if place == 0:
         # What is free between two things that are not.
         heap.trim(0)

@@ -9,10 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from msgspec import Raw, Struct
 
+from compactd.daemon import Daemon
 from compactd.imports import Modules
+from compactd.rpc.methods import METHODS
+from compactd.rpc.request import Request
+
+T = TypeVar("T")
 
 SERVING = """
 import sys, threading
@@ -138,3 +145,35 @@ async def test_an_import_that_failed_is_tried_again(tmp_path: Path) -> None:
 
     assert worker.asked == 2
     assert not modules.have(("of_the_test_that_is_nowhere",))
+
+
+class Watched(Daemon):
+    """Counts what is given to its workers."""
+
+    asked = 0
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        self.asked += 1
+        return await super().in_worker(work)
+
+
+def _unsent(method: str, params: Struct | Raw, droppable: bool = False) -> bool:
+    return False
+
+
+async def test_what_compactions_need_is_imported_behind_the_first_answer(tmp_path: Path) -> None:
+    daemon = Watched({"COMPACTD_HOME": str(tmp_path)})
+    method = METHODS["daemon/info"]
+    request = Request(b"1", method.name, _unsent)
+
+    daemon.call(method, method.params(), request)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    beside = daemon.asked
+    for act in request.take_after():
+        act()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.wait(others)
+
+    assert beside == 0
+    assert daemon.modules.have(("compactd.compacting", "compactd.learning"))

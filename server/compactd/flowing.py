@@ -120,6 +120,8 @@ class Flowing:
                 return next(self._steps)
             except StopIteration as end:
                 outcome: Outcome = end.value
+                # Here: whoever waits for the outcome would let go of it in the loop, all at once.
+                self._ahead.release()
                 return outcome
 
     def read_ahead(self, is_answered: Callable[[], bool]) -> None:

@@ -5,6 +5,7 @@ Longer than other files: the flow has one path a strategy and failure, and all s
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 
 import pytest
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from compactd.core.answers import summary_in
 from compactd.core.compaction import (
+    Ahead,
     Answer,
     Ask,
     Draft,
@@ -499,3 +501,20 @@ def test_progress_rises_to_the_end() -> None:
 
     assert told == sorted(told)
     assert told[-1] == 1.0
+
+
+def test_what_a_compaction_looked_at_is_held_by_nobody_behind_it() -> None:
+    items = dialogue(EXAMPLE)
+    inputs = inputs_of(view_of(items), request=replace(ASKED, strategy="extract", keep_recent=100))
+    made = plan(inputs)
+    assert isinstance(made, Plan)
+    work, ahead = Work(inputs=inputs, originals=items), Ahead()
+    before = [sys.getrefcount(item) for item in items]
+
+    _, outcome = drive(compact(work, made, ahead), ())
+    during = [sys.getrefcount(item) for item in items]
+    ahead.release()
+
+    assert isinstance(outcome, Draft)
+    assert during != before
+    assert [sys.getrefcount(item) for item in items] == before

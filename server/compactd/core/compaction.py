@@ -96,6 +96,12 @@ class Ahead:
             self._guard = Guard(work, made, material)
         return self._guard
 
+    def release(self) -> None:
+        """Lets go of it, piece by piece: there is nothing more to check. O(features)."""
+        guard, self._guard, self._material = self._guard, None, None
+        if guard is not None:
+            guard.release()
+
     def read(self, work: Work, made: Plan, is_answered: Callable[[], bool] = _not_yet) -> None:
         """Does it while a model writes, until `is_answered`: then there is less to do behind its answer.
 

@@ -16,6 +16,7 @@ from compactd.core.entries import Item, is_summary, number_of
 from compactd.core.lexicon import Lexicon
 from compactd.core.lines import Call, Unit, without_directory
 from compactd.core.names import stands_alone, texts_written
+from compactd.core.pieces import release
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
 from compactd.core.units import MARKED, Facts, Part, units_in, units_of
@@ -114,6 +115,13 @@ class Conversation:
             current_turn=requests[-1] if requests else 0,
             request=next((i for i, (item, _) in enumerate(order) if item is request), None),
         )
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: nothing is asked any more."""
+        release(self.order)
+        release(self._facts)
+        release(self.quotable)
+        release(self._told)
 
     @property
     def units(self) -> int:

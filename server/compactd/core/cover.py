@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from compactd.core.breath import breathe
+from compactd.core.reuse import repeated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,7 +68,7 @@ class Cover:
         c = self._c = candidates
         count = len(c.price)
         self._weights = weights.copy()
-        self._unit = np.repeat(np.arange(count), np.diff(c.starts))
+        self._unit = repeated(np.arange(count), np.diff(c.starts))
         # One unit more than there are, which shows nothing: the header of those that need none.
         self._sums = np.bincount(self._unit, weights[c.features], count + 1)
         head = np.array([*c.header, -1], np.int64)[c.group]

@@ -20,6 +20,7 @@ from compactd.core.directory import working_directory
 from compactd.core.entries import EntryId, Item
 from compactd.core.fileops import FileLedger, ledger_of
 from compactd.core.naming import Names
+from compactd.core.pieces import clear
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
 from compactd.core.reuse import Chances, Statistics
 from compactd.core.sections import sections
@@ -112,6 +113,11 @@ class Source:
         done = _fill(self._conversation, self._cover, self._ledger, budget_tokens, count, rate, lead, layout)
         self._cache.trim()
         return done
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: no record is asked for any more. O(features)."""
+        self._conversation.release()
+        clear(vars(self._cover))
 
 
 def extract(

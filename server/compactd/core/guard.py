@@ -22,6 +22,7 @@ from compactd.core.extract import FactCache, Source, learnt
 from compactd.core.fidelity import NOT_FOUND, unfounded
 from compactd.core.material import Material, Work, framed_by, layout_of, request_of, texts_of
 from compactd.core.naming import Names
+from compactd.core.pieces import clear
 from compactd.core.plan import Plan
 from compactd.core.record import CONSTRAINTS, NONE, Layout
 from compactd.core.retention import FactSearch
@@ -87,6 +88,13 @@ class Guard:
                 demands=self._demands,
             )
         return self._source
+
+    def release(self) -> None:
+        """Lets go of what was found out, piece by piece: nothing is checked any more. O(features)."""
+        source, self._source = self._source, None
+        if source is not None:
+            source.release()
+        clear(vars(self._search))
 
     def prepare(self) -> Iterator[None]:
         """Finds out, step by step, what most summaries of a model are checked against or repaired from."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from compactd.core.conversation import Conversation
 from compactd.core.cover import Candidates
 from compactd.core.lexicon import ATOM, KINDS, RUN, SHAPES
-from compactd.core.reuse import EXACT, Statistics, shapes_of
+from compactd.core.reuse import EXACT, Statistics, repeated, shapes_of
 from compactd.core.roles import (
     ARGUMENT,
     ASSISTANT,
@@ -118,19 +118,19 @@ def candidates(
     told, quotable = conversation.scene.told, conversation.quotable
     amounts = np.fromiter((len(each.part.shown) // 4 for each in told), np.int64, len(told))
     weights = weights.copy()
-    weights[statistics.feature[np.repeat(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
+    weights[statistics.feature[repeated(np.array(conversation.kept, np.bool_), amounts)]] = 0.0
     weights[np.isin(statistics.features, list(shown))] = 0.0
 
     sizes = np.fromiter((each.part.count for each in quotable), np.int64, len(quotable))
-    role = np.repeat(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
+    role = repeated(np.fromiter((each.role for each in quotable), np.int64, len(quotable)), sizes)
     counts, tokens, flags = _columns(conversation)
 
     # Of all mentions those in quotable units whose features still pay.
     mine = np.zeros(len(told), np.bool_)
     mine[conversation.told_as] = True
-    alive = np.repeat(mine, amounts)
+    alive = repeated(mine, amounts)
     pays = weights[statistics.feature] > 0
-    unit = np.repeat(np.arange(len(counts)), counts)[pays[alive]]
+    unit = repeated(np.arange(len(counts)), counts)[pays[alive]]
     alive &= pays
     feature = statistics.feature[alive]
     order = statistics.order[alive[statistics.order]]
@@ -158,8 +158,8 @@ def candidates(
         first=_starts(feature, len(weights)),
         price=tokens / 100 + np.where(role == HEADER, HEADER_TOKENS, LINE_TOKENS),
         worth=_worths(role, flags, worth.roles),
-        group=np.repeat(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
-        part=np.repeat(np.arange(len(quotable)), sizes),
+        group=repeated(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
+        part=repeated(np.arange(len(quotable)), sizes),
         header=[-1 if at < 0 else conversation.begin(at) for at in conversation.header],
         opening=[OPENING_TOKENS if at < 0 else 0.0 for at in conversation.header],
     ), weights
@@ -169,19 +169,18 @@ def _columns(conversation: Conversation) -> tuple[Indices, Indices, Indices]:
     """Of each quotable unit the number of its features, its tokens in hundredths, its flags."""
     import numpy as np
 
-    counts: list[bytes] = []
-    tokens: list[bytes] = []
-    flags: list[bytes] = []
+    # Not lists to be joined: that and their freeing at once would hold the interpreter.
+    counts, tokens, flags = bytearray(), bytearray(), bytearray()
     for each in conversation.quotable:
         packed, count = each.part.packed, each.part.count
         end = len(packed)
-        counts.append(packed[end - 5 * count : end - 3 * count])
-        tokens.append(packed[end - 3 * count : end - count])
-        flags.append(packed[end - count : end])
+        counts += packed[end - 5 * count : end - 3 * count]
+        tokens += packed[end - 3 * count : end - count]
+        flags += packed[end - count : end]
     return (
-        np.frombuffer(b"".join(counts), np.uint16).astype(np.int64),
-        np.frombuffer(b"".join(tokens), np.uint16).astype(np.int64),
-        np.frombuffer(b"".join(flags), np.uint8).astype(np.int64),
+        np.frombuffer(counts, np.uint16).astype(np.int64),
+        np.frombuffer(tokens, np.uint16).astype(np.int64),
+        np.frombuffer(flags, np.uint8).astype(np.int64),
     )
 
 

@@ -194,9 +194,9 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderL
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         # The settings' reader has told of it already.
         pass
-    for field in msgspec.structs.fields(ProviderLimits):
-        if own := environ.get(f"{PREFIX}PROVIDERS_{field.encode_name.upper()}"):
-            given[field.encode_name] = own
+    for name in ProviderLimits.__struct_encode_fields__:
+        if own := environ.get(f"{PREFIX}PROVIDERS_{name.upper()}"):
+            given[name] = own
     try:
         return msgspec.convert(given, ProviderLimits, strict=False)
     except msgspec.ValidationError as error:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import json
 
 import msgspec
@@ -313,3 +314,21 @@ def test_a_client_that_makes_names_up_does_not_fill_the_log(caplog: pytest.LogCa
         reader.read(Raw(b'{"name":"a","f%d":1}' % number))
 
     assert len(caplog.messages) == 64
+
+
+@pytest.mark.parametrize("params", [b'{"text":5}', b'{"text":5,"inner":null}', b'{"text":5,"new":null}'])
+def test_params_that_were_refused_are_held_by_nobody_behind_it(params: bytes) -> None:
+    def errors() -> set[int]:
+        return {id(one) for one in gc.get_objects() if isinstance(one, msgspec.ValidationError)}
+
+    gc.collect()
+    gc.disable()
+    try:
+        before = errors()
+
+        with pytest.raises(InvalidParams):
+            READER.read(Raw(params))
+
+        assert not errors() - before
+    finally:
+        gc.enable()

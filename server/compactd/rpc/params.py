@@ -54,21 +54,25 @@ class ParamsReader:
             return self._read_lax(raw, error)
 
     def _read_lax(self, raw: Raw, error: msgspec.ValidationError) -> Struct:
-        if str(error).startswith(_UNKNOWN_FIELD):
-            self._warn(raw)
-            try:
-                return self._decode_lax(raw)
-            except msgspec.ValidationError as other:
-                error = other
-        if b"null" in bytes(raw):
-            # Only now, for msgspec.inspect is slow to import and a client that leaves fields out needs none.
-            from compactd.rpc.nulls import without_nulls
+        try:
+            if str(error).startswith(_UNKNOWN_FIELD):
+                self._warn(raw)
+                try:
+                    return self._decode_lax(raw)
+                except msgspec.ValidationError as other:
+                    error = other
+            if b"null" in bytes(raw):
+                # Only now, for msgspec.inspect is slow to import, and who leaves fields out needs none.
+                from compactd.rpc.nulls import without_nulls
 
-            try:
-                return self._decode_lax(without_nulls(raw, self._params))
-            except msgspec.ValidationError as other:
-                error = other
-        raise invalid_params(error) from None
+                try:
+                    return self._decode_lax(without_nulls(raw, self._params))
+                except msgspec.ValidationError as other:
+                    error = other
+            raise invalid_params(error) from None
+        finally:
+            # Its traceback holds this frame, which were to hold it and the request's bytes to a collection.
+            del error
 
     def _decode_lax(self, raw: Raw | bytes) -> Struct:
         if self._lax is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import msgspec
 
@@ -22,7 +22,7 @@ Sampled = Callable[[Peer], AbstractContextManager[None]]
 OPENED, COMPACTED, SUMMARISED = 10, 2, 5
 COLD, PLANNED, COUNTED = 3, 50, 3
 PINGS, LARGE, LARGE_BYTES = 10_000, 5, 55_000_000
-TOGETHER, FRESH = 20, 30
+TOGETHER = 20
 SMALL_TOKENS = 6_000
 """Of a session whose compaction brings what is loaded once."""
 
@@ -154,20 +154,6 @@ def _large(env: Mapping[str, str], sampled: Sampled) -> int:
     return LARGE
 
 
-def _providers(env: Mapping[str, str], sampled: Sampled) -> int:
-    with ExitStack() as stack:
-        server = stack.enter_context(model_server())
-        there = {**env, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none"}
-        peer = stack.enter_context(Peer(COMPACTD, there))
-        for number in range(FRESH):
-            start(peer, f"fresh {number}", model=QUICK)
-            append_until(peer, f"fresh {number}", 2 * SMALL_TOKENS)
-        rest(peer)
-        with sampled(peer):
-            _all_compacted(peer, "fresh", FRESH, strategy="summarize", model=SUMMARISER, keep_recent=1_000)
-    return 1
-
-
 def _resting(env: Mapping[str, str], sampled: Sampled) -> int:
     with Peer(COMPACTD, env) as peer:
         for number in range(TOGETHER):
@@ -202,6 +188,5 @@ WORK: Mapping[str, Callable[[Mapping[str, str], Sampled], int]] = {
     "small": _small,
     "large": _large,
     "dropping": _dropping,
-    "providers": _providers,
     "resting": _resting,
 }

@@ -106,7 +106,7 @@ SPEEDUPS = (
     ),
     Speedup(
         "large",
-        "A message is looked at while it comes, in one pass, and what it holds is not copied.",
+        "A large message is looked at while it comes, not behind its last byte.",
         "a message of 55 MB that is refused, five times",
         before="388dd93",
     ),
@@ -117,14 +117,8 @@ SPEEDUPS = (
         before="cfa1fec",
     ),
     Speedup(
-        "providers",
-        "Clients of a provider that are made at once share one preparation.",
-        "thirty sessions of 12k tokens whose first summaries are asked for at once, in a fresh daemon",
-        before="6588abb",
-    ),
-    Speedup(
         "resting",
-        "Memory is given back once for many compactions.",
+        "Memory is given back once for many compactions; what small requests gain by it stands in load.md.",
         "twenty sessions of 200k tokens compacted without a model at once",
         before="523d9ec",
     ),

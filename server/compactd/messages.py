@@ -278,6 +278,9 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     unfounded: tuple[str, ...] | UnsetType = UNSET
     """Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at
     most 20; left out where there are none. The summary names them too."""
+    remarks: tuple[str, ...] | UnsetType = UNSET
+    """Lines that a model's summary put in the user's name and the user's words do not hold, as the model
+    wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none."""
     files_to_reread: tuple[RereadAdvice, ...] | UnsetType = UNSET
     """Files that the last turns worked on, newest first; left out where none is known. Advice only."""
     pruned_tool_results: int = 0

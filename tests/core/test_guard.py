@@ -252,7 +252,7 @@ def test_a_summary_above_the_floor_is_left_as_it_is() -> None:
             "token_loop, next_token: IndexError",
         )
     )
-    end = drafted(session(), FORM.replace("(none)", whole, 1))
+    end = drafted(session(), whole.join(FORM.rsplit("(none)", 1)))
 
     assert end.result.reason == ""
     assert end.result.retention is not None

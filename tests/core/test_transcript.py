@@ -10,7 +10,7 @@ from compactd.core.entries import Item
 from compactd.core.prompts import PROMPTS, write
 from compactd.core.rules import Rules
 from compactd.core.settings import PROFILES
-from compactd.core.transcript import chunks, conversation, paragraphs, without_reminders
+from compactd.core.transcript import chunks, conversation, paragraphs
 from compactd.messages import Block, Image, Message, Meta, Role, Text, Thinking, ToolCall, ToolResult
 from dialogue import CHARS4, dialogue
 
@@ -57,8 +57,12 @@ def test_what_no_person_wrote_is_no_user_line() -> None:
 def test_reminders_are_left_out_wherever_they_stand() -> None:
     opening, closing = "<system-reminder>", "</system-reminder>"
 
-    assert without_reminders(f"{opening}a{closing}b{opening}c{closing}d") == "bd"
-    assert without_reminders(f"a{opening}never closed") == f"a{opening}never closed"
+    def told(text: str) -> tuple[str, ...]:
+        return lines(item("user", Text(text=text)))
+
+    assert told(f"do it{opening}a{closing} now") == ("[User]: do it\nnow",)
+    assert told(f"do it{opening}a{closing}b{opening}c{closing}d") == ("[User]: do it\nd",)
+    assert told(f"do it{opening}never closed") == ("[User]: do it",)
 
 
 def test_a_result_is_cut_between_code_points_with_a_note() -> None:

@@ -578,6 +578,8 @@ export interface CompactionResult {
   retention: Retention | null;
   /** Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too. */
   unfounded?: string[];
+  /** Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none. */
+  remarks?: string[];
   /** Files that the last turns worked on, newest first; left out where none is known. Advice only. */
   files_to_reread?: RereadAdvice[];
   pruned_tool_results: number;

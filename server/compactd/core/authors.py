@@ -14,7 +14,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from compactd.messages import Author, Document, Message, Text, ToolResult
+from compactd.messages import Author, Block, Document, Message, Text, ToolResult
 
 AUTHORS: Final = frozenset(get_args(Author))
 
@@ -185,25 +185,30 @@ def stretches(message: Message) -> Iterator[Stretch]:
     """What the message says, stretch by stretch in its order, each with its author. Calls and pictures are
     left out. O(characters)."""
     for block in message.content:
-        match block:
-            case Text(text=text):
-                author = author_of(message, block)
-                if author != USER:
-                    yield Stretch(author, text)
-                    continue
-                for span in spans(text):
-                    yield Stretch(span.author, text[span.start : span.end])
-            case Document(text=str() as text):
-                yield Stretch(author_of(message, block), text)
-            case ToolResult(content=content):
-                if isinstance(content, str):
-                    yield Stretch(TOOL, content)
-                    continue
-                for inner in content:
-                    if isinstance(inner, Text | Document) and inner.text is not None:
-                        yield Stretch(TOOL, inner.text)
-            case _:
-                pass
+        yield from stretches_of(message, block)
+
+
+def stretches_of(message: Message, block: Block) -> Iterator[Stretch]:
+    """The same of one block of the message."""
+    match block:
+        case Text(text=text):
+            author = author_of(message, block)
+            if author != USER:
+                yield Stretch(author, text)
+                return
+            for span in spans(text):
+                yield Stretch(span.author, text[span.start : span.end])
+        case Document(text=str() as text):
+            yield Stretch(author_of(message, block), text)
+        case ToolResult(content=content):
+            if isinstance(content, str):
+                yield Stretch(TOOL, content)
+                return
+            for inner in content:
+                if isinstance(inner, Text | Document) and inner.text is not None:
+                    yield Stretch(TOOL, inner.text)
+        case _:
+            pass
 
 
 def is_typed(message: Message) -> bool:

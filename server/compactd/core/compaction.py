@@ -169,6 +169,7 @@ def compact(
                 result,
                 retention=checked.retention,
                 unfounded=checked.unfounded or UNSET,
+                remarks=checked.remarks or UNSET,
                 usage=UNSET if usage is None else usage,
             ),
         )

@@ -8,13 +8,15 @@ too much is repaired by `extract`'s record; what it states and the past does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.answers import heading_of
+from compactd.core.attribution import Attributed, ForeignWords, TypedWords, attributed
 from compactd.core.breath import breathe
 from compactd.core.constraints import Constraints, bullets, missing
 from compactd.core.conversation import in_order
@@ -53,6 +55,8 @@ class Checked(Struct, frozen=True, kw_only=True):
     """Why it cannot be used."""
     unfounded: tuple[str, ...] = ()
     """Names, numbers and commands in it that the past does not hold."""
+    remarks: tuple[str, ...] = ()
+    """Lines that a model put in the user's name and the user's words do not hold."""
 
 
 class Guard:
@@ -151,15 +155,16 @@ class Guard:
         own = framed_by(self._work, made, self._material, body)
         before = self._search.with_summary(own).score
         strange = self._unfounded(body)
-        body = self._with_constraints(body)
-        note = ""
+        found = self._attributed(body)
+        body = self._with_constraints(found.text)
+        note = _moved(found.remarks)
         if before < self._work.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
             room = made.summary_budget - self._count(own)
             if room < made.summary_budget // CROWDED or room < RECORD_LEAST:
                 return Checked(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
             body = self._repaired(body)
-            note = f"{kept}; extract's record was added"
+            note = "; ".join(part for part in (note, f"{kept}; extract's record was added") if part)
         text = framed_by(self._work, made, self._material, body)
         lines = self._supplement(text, made.summary_budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
@@ -172,8 +177,8 @@ class Guard:
             text_of(body) if told else text,
             lambda lines: text_of(under_heading(body, lines, self._layout.context)),
         )
-        found = self._search.with_summary(text)
-        return Checked(text=text, retention=replace(found, before=before), note=note, unfounded=strange)
+        retention = replace(self._search.with_summary(text), before=before)
+        return Checked(text=text, retention=retention, note=note, unfounded=strange, remarks=found.remarks)
 
     def _with(self, supplement: str, text: str, text_of: Callable[[str], str]) -> str:
         """`text_of` as many of the lines as its budget has room for; `text` where it has none.
@@ -205,6 +210,31 @@ class Guard:
         heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
         return under_heading(body, "\n".join(bullets(lacking)), heading)
 
+    def _attributed(self, body: str) -> Attributed:
+        """`body`, a model's, with what it says in the user's name checked. O(user's words) the first time."""
+        sections = self._layout.sections
+        constraints = next(heading for heading, parts in sections if CONSTRAINTS in parts)
+        is_mixed = constraints != CONSTRAINTS
+        most = self._made.summary_budget
+        return attributed(
+            body,
+            self._typed,
+            self._foreign,
+            rules=() if is_mixed else (heading_of(constraints),),
+            mixed=(heading_of(constraints),) if is_mixed else (),
+            remarks_under=self._layout.context,
+            fits=lambda text: self._count(framed_by(self._work, self._made, self._material, text)) <= most,
+        )
+
+    @cached_property
+    def _typed(self) -> TypedWords:
+        """What the user typed. O(characters of it)."""
+        return TypedWords(item for item, _ in in_order(self._material.gone, self._material.stays))
+
+    @cached_property
+    def _foreign(self) -> ForeignWords:
+        return ForeignWords((*self._material.gone, *self._material.stays))
+
     def _repaired(self, body: str) -> str:
         """`body` with the record of `extract` under the same headings, as far as the budget goes."""
         work, made, layout = self._work, self._made, self._layout
@@ -231,6 +261,18 @@ class Guard:
         """The texts of all originals."""
         past = (*self._material.gone, *self._material.stays)
         return tuple([text for item in past for text in texts_of(item)])
+
+
+def _moved(remarks: Sequence[str]) -> str:
+    """What a person is told of remarks; empty for none."""
+    if not remarks:
+        return ""
+    lines, they = (
+        ("1 line", "it is marked (model)")
+        if len(remarks) == 1
+        else (f"{len(remarks)} lines", "they are marked (model)")
+    )
+    return f"{lines} of the model's summary spoke for the user without the user's words; {they}"
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:

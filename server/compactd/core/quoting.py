@@ -21,8 +21,8 @@ SIGN: Final = "·"
 """Stands before what was broken; a tag's `<` becomes `TAG_SIGN`."""
 TAG_SIGN: Final = "‹"
 
-OWN: Final[frozenset[Author]] = frozenset(("user", "assistant", "summary"))
-"""Whose lines carry no mark: the two who talk, and a model's account of their talk."""
+OWN: Final[frozenset[Author]] = frozenset(("user", "assistant"))
+"""Whose lines carry no mark: the two who talk."""
 
 _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """All that a reader may take for the end of a line."""
@@ -41,6 +41,10 @@ _LEADING: Final = re.compile(
     rf"|[*_]{{0,3}}(?:{_SPEAKERS})(?:\s*\([^()]*\))?[*_]{{0,3}}\s*[:：]"
     r"|={2,}\s*$|-{2,}\s*$|```|~~~"
     r")",
+    re.IGNORECASE,
+)
+_SPEAKER: Final = re.compile(
+    rf"(?P<blank>[\s>*+•-]*?)(?=\[?[*_]{{0,3}}(?:{_SPEAKERS})(?:\s*\([^()]*\))?[*_]{{0,3}}\]?\s*[:：])",
     re.IGNORECASE,
 )
 _BRACKET: Final = re.compile(
@@ -79,4 +83,14 @@ def neutral(line: str) -> str:
     line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
     line = _BRACKET.sub(f"[{SIGN}", line)
     found = _LEADING.match(line)
+    return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"
+
+
+def without_frames(line: str) -> str:
+    """One line of a text that keeps its headings, such as a model's summary: no tag, no other speaker, no
+    character that nobody sees. O(characters)."""
+    if not line.isascii() or not line.isprintable():
+        line = visible(line)
+    line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
+    found = _SPEAKER.match(line)
     return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"

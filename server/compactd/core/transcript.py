@@ -9,28 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from compactd.core.authors import is_typed, stretches_of
 from compactd.core.clip import text_of_result
-from compactd.core.entries import Item, is_summary
+from compactd.core.entries import Item
+from compactd.core.quoting import TOOL_MARK, quote, quoted_line
 from compactd.core.tokens import Counter, compact_arguments
 from compactd.messages import Block, Document, Image, Message, Text, ToolCall, ToolResult
 
+_OWN_LABELS = ("User", "Assistant")
+_FOREIGN = (TOOL_MARK, "[Tool result]: ", "[System]: ")
+"""How lines begin that neither the user nor the assistant wrote: the label marks the first one."""
+
 OPEN = "<conversation>"
 CLOSE = "</conversation>"
-_NAME = "conversation>"
-
-REMINDER = ("<system-reminder>", "</system-reminder>")
-"""What a client puts into a user's message for the model alone (Claude Code): no words of the user."""
 
 
 def paragraphs(items: Sequence[Item], tool_output_chars: int) -> tuple[str, ...]:
     """The paragraphs of a transcript, oldest first: per message its text, its calls, its results.
 
     Each tool result, and each call's arguments, is cut at `tool_output_chars` code points with a note of how
-    much is missing. Thinking is left out. Tags that would end the transcript early are defused. O(text).
+    much is missing. Thinking is left out. Each line that neither the user nor the assistant wrote is marked,
+    and no text can pass for a label or a tag (`quoting.py`). O(text).
     """
-    return tuple(
-        _defused(paragraph) for item in items for paragraph in _of_message(item.message, tool_output_chars)
-    )
+    return tuple(paragraph for item in items for paragraph in _of_message(item.message, tool_output_chars))
 
 
 def conversation(parts: Sequence[str]) -> str:
@@ -56,23 +57,6 @@ def chunks(parts: Sequence[str], most_tokens: int, counter: Counter) -> tuple[tu
     return tuple(runs)
 
 
-def without_reminders(text: str) -> str:
-    """`text` without what a client wrote into it for the model. O(text)."""
-    opening, closing = REMINDER
-    if opening not in text:
-        return text
-    kept: list[str] = []
-    at = 0
-    while (start := text.find(opening, at)) >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            break
-        kept.append(text[at:start])
-        at = end + len(closing)
-    kept.append(text[at:])
-    return "".join(kept).strip()
-
-
 def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
     said: list[str] = []
     calls: list[str] = []
@@ -81,29 +65,26 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
         match block:
             case ToolCall():
                 arguments = _cut(compact_arguments(block.arguments), tool_output_chars)
-                calls.append(f"{block.name}({arguments})")
+                calls.append(quoted_line(f"{block.name}({arguments})", "assistant"))
             case ToolResult():
                 failed = "(error) " if block.is_error else ""
-                results.append(f"[Tool result]: {failed}{_cut(text_of_result(block), tool_output_chars)}")
+                lines = quote(_cut(text_of_result(block), tool_output_chars), "tool")
+                # The label marks the first line.
+                results.append(f"[Tool result]: {failed}{lines.removeprefix(TOOL_MARK)}")
             case _:
-                if text := _said(block):
-                    said.append(text)
+                said.extend(_said(message, block))
     if said:
-        spoken = "\n".join(said)
-        if message.role == "user" and not is_summary(message):
-            spoken = without_reminders(spoken)
-        if spoken:
-            yield f"[{_label(message)}]: {spoken}"
+        label, lines = _label(message), "\n".join(said)
+        yield f"[{label}]: {lines if label in _OWN_LABELS else lines.removeprefix(TOOL_MARK)}"
     if calls:
         yield f"[Assistant tool calls]: {'; '.join(calls)}"
     yield from results
 
 
 def _label(message: Message) -> str:
-    synthetic = message.meta is not None and message.meta.synthetic
     match message.role:
         case "user":
-            return "System" if synthetic else "User"
+            return "User" if is_typed(message) else "System"
         case "assistant":
             return "Assistant"
         case "system":
@@ -112,27 +93,25 @@ def _label(message: Message) -> str:
             return "Tool result"
 
 
-def _said(block: Block) -> str:
+def _said(message: Message, block: Block) -> Iterator[str]:
+    """The stretches of a block as they are quoted; what programs remind the model of is left out."""
     match block:
-        case Text(text=text):
-            return text.strip()
+        case Text() | Document(text=str()):
+            for stretch in stretches_of(message, block):
+                is_reminder = message.role == "user" and stretch.author == "reminder"
+                if not is_reminder and (text := stretch.text.strip()):
+                    yield quote(text, stretch.author)
         case Image(media_type=media_type):
-            return f"[image {media_type}]"
-        case Document(title=title, media_type=media_type, text=text):
-            return text if text is not None else f"[document {title or media_type}]"
+            yield quoted_line(f"[image {media_type}]", "assistant")
+        case Document(title=title, media_type=media_type):
+            yield quoted_line(f"[document {title or media_type}]", "assistant")
         case _:
-            return ""
+            pass
 
 
 def _cut(text: str, chars: int) -> str:
     """The first `chars` code points; a grapheme may be parted, a code point never."""
     return text if len(text) <= chars else f"{text[:chars]}… [characters left out: {len(text) - chars:,}]"
-
-
-def _defused(paragraph: str) -> str:
-    if _NAME not in paragraph:
-        return paragraph
-    return paragraph.replace(CLOSE, f"&lt;{CLOSE[1:]}").replace(OPEN, f"&lt;{OPEN[1:]}")
 
 
 def _pieces(parts: Sequence[str], most_tokens: int, counter: Counter) -> Iterator[tuple[str, int]]:
@@ -142,6 +121,21 @@ def _pieces(parts: Sequence[str], most_tokens: int, counter: Counter) -> Iterato
             yield part, tokens
             continue
         size = max(1, len(part) * most_tokens // tokens * 9 // 10)
-        for start in range(0, len(part), size):
-            piece = part[start : start + size]
+        for piece in _broken(part, size):
             yield piece, counter.count(piece)
+
+
+def _broken(part: str, size: int) -> Iterator[str]:
+    """A paragraph in pieces of about `size` code points, broken after a line's end if one is near. A piece
+    that begins in the middle of a line somebody else wrote gets that line's mark."""
+    start, mark = 0, ""
+    while start < len(part):
+        end = start + size
+        if end < len(part):
+            end = part.rfind("\n", start + size // 2, end) + 1 or end
+        yield mark + part[start:end]
+        line = part[part.rfind("\n", 0, end) + 1 : end]
+        mark = TOOL_MARK if mark and "\n" not in part[start:end] else ""
+        if line and line.startswith(_FOREIGN):
+            mark = TOOL_MARK
+        start = end

@@ -415,6 +415,7 @@
 ---@field modified_files string[]
 ---@field retention compactd.Retention|nil
 ---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too.
+---@field remarks? string[] Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first; left out where none is known. Advice only.
 ---@field pruned_tool_results integer
 ---@field created_at number

@@ -131,7 +131,7 @@ def mirrored(home: Path, session: str = "acp:s1") -> list[dict[str, Any]]:
     return [json.loads(bytes(entry.message)) for entry in entries if entry.kind == "message"]
 
 
-def update(kind: str, **fields: object) -> dict[str, Any]:
+def update(kind: str, /, **fields: object) -> dict[str, Any]:
     """A `session/update` of the agent's."""
     said = {"sessionUpdate": kind, **fields}
     return {"method": "session/update", "params": {"sessionId": "s1", "update": said}}

@@ -152,6 +152,21 @@ def test_an_answer_nobody_waits_for_ends_nothing(tmp_path: Path) -> None:
     assert (answer["result"], code) == ({"stopReason": "end_turn"}, 0)
 
 
+NAMES = [
+    *("sessionUpdate", "sessionId", "update", "content", "type", "text", "resource", "uri", "toolCallId"),
+    *(
+        "title",
+        "kind",
+        "status",
+        "used",
+        "size",
+        "rawInput",
+        "rawOutput",
+        "availableCommands",
+        "name",
+        "path",
+    ),
+]
 JSON = st.recursive(
     st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20),
@@ -160,9 +175,7 @@ JSON = st.recursive(
     lambda inner: st.one_of(
         st.lists(inner, max_size=4),
         st.dictionaries(
-            st.sampled_from(
-                ["sessionUpdate", "sessionId", "update", "content", "type", "text", "resource", "uri", "toolCallId", "title", "kind", "status", "used", "size", "rawInput", "rawOutput", "availableCommands", "name", "path", "newText"]
-            ),
+            st.sampled_from(NAMES),
             inner,
             max_size=5,
         ),

@@ -143,6 +143,18 @@ def test_after_a_compaction_the_agents_lines_still_reach_the_editor_under_the_id
     assert b'"sessionId":"s2"' in editor.got[-1]
 
 
+def test_a_usage_that_no_agent_has_is_not_counted_with(tmp_path: Path) -> None:
+    with edited(tmp_path) as editor:
+        told = [(10**400, 7), (7, 10**400), (-1, 7), (7, -1), (7, 0)]
+        editor.scripted("one", [update("usage_update", used=used, size=size) for used, size in told])
+        editor.prompt("Step one")
+        answer = editor.prompt("/context")
+        code = editor.close()
+
+    assert (answer["result"], code) == ({"stopReason": "end_turn"}, 0)
+    assert "of 100,000" in editor.lines[-2].decode()
+
+
 def test_an_answer_nobody_waits_for_ends_nothing(tmp_path: Path) -> None:
     with edited(tmp_path) as editor:
         editor.scripted("one", [{"id": f"compactd-{number}", "result": {}} for number in range(5)])

@@ -18,6 +18,7 @@ from compactd.bridges.acp_wire import Refused
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.frames import Json
 from compactd.client.told import Event
+from compactd.core.quoting import quoted_line
 from compactd.formats.neutral import decode_message
 from compactd.messages import Document, Text, TokenUsage, ToolCall
 from compactd.rpc.wire import StartResult
@@ -131,7 +132,8 @@ class OwnAgent:
         given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
         if session_id is None:
             given |= self._start
-            given["system_prompt"] = self._system or SYSTEM.format(folder=folder)
+            # A folder's name comes with a repository: on one line, and no more than a name.
+            given["system_prompt"] = self._system or SYSTEM.format(folder=quoted_line(folder, "assistant"))
         else:
             given = {"session_id": session_id, "tools": given["tools"]}
             stored = {one.session_id for one in (await self._client.session_list()).sessions}

@@ -21,6 +21,8 @@ from compactd.messages import TokenUsage
 
 DAEMON_S = 5.0
 """The agent's answer waits no longer for the mirror."""
+MOST_TOKENS = 2**53
+"""An agent that tells more, or less than none, is not believed."""
 
 
 class Mirrored:
@@ -71,8 +73,10 @@ class Mirrored:
 
     def take(self, update: Update) -> None:
         """The agent said something."""
-        if update.session_update == "usage_update" and update.used is not None and update.size:
-            self.gauge = (update.used, update.size)
+        if update.session_update == "usage_update":
+            used, size = update.used, update.size
+            if used is not None and size is not None and 0 <= used < MOST_TOKENS and 0 < size < MOST_TOKENS:
+                self.gauge = (used, size)
         elif self._turn is not None:
             self._turn.take(update)
 

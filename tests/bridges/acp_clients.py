@@ -27,12 +27,16 @@ PLAIN_AGENT = Path(__file__).with_name("acp_plain_agent.py")
 
 
 class Editor(acp.Client):
-    """With files in a table, a terminal that echoes, and a person who allows everything."""
+    """With files in a table, a terminal that echoes, and a person who chooses `choice`, once for all."""
 
     def __init__(self) -> None:
         self.updates: list = []
         self.files: dict[str, str] = {}
         self.asked: list[str] = []
+        self.choice = "once"
+        """What the person chooses; `options` is what they were offered last."""
+        self.options: dict[str, str] = {}
+        self.permissions: list[str] = []
         self._news = asyncio.Event()
 
     async def session_update(self, session_id, update, **_) -> None:
@@ -41,7 +45,9 @@ class Editor(acp.Client):
 
     async def request_permission(self, session_id, tool_call, options, **_):
         self.asked.append(tool_call.title)
-        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id="once"))
+        self.permissions.append(tool_call.title)
+        self.options = {option.option_id: option.name for option in options}
+        return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.choice))
 
     async def read_text_file(self, session_id, path, line=None, limit=None, **_):
         return ReadTextFileResponse(content=self.files[path])

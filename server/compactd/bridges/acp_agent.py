@@ -13,13 +13,14 @@ from compactd.bridges import acp_commands as commands
 from compactd.bridges import acp_wire as wire
 from compactd.bridges.acp_peer import Peer
 from compactd.bridges.acp_tools import Tools, offered
-from compactd.bridges.acp_turns import prompt_text
+from compactd.bridges.acp_turns import prompt_content, typed_text
 from compactd.bridges.acp_wire import Refused
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.frames import Json
 from compactd.client.told import Event
+from compactd.core.quoting import quoted_line
 from compactd.formats.neutral import decode_message
-from compactd.messages import Text, TokenUsage, ToolCall
+from compactd.messages import Document, Text, TokenUsage, ToolCall
 from compactd.rpc.wire import StartResult
 
 PROTOCOL = 1
@@ -53,9 +54,8 @@ class OwnAgent:
     async def execute(self, params: dict[str, Json]) -> object:
         """The daemon asks for a tool."""
         tools = self._tools.get(str(params.get("session_id")))
-        given = params.get("arguments")
-        arguments: Json = msgspec.json.decode(given) if isinstance(given, str) else given
-        if tools is None or not isinstance(arguments, dict):
+        arguments = _arguments(params.get("arguments"))
+        if tools is None or arguments is None:
             return {"content": "The arguments are not an object.", "is_error": True}
         return await tools.run(str(params.get("call_id")), str(params.get("name")), arguments)
 
@@ -132,7 +132,8 @@ class OwnAgent:
         given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
         if session_id is None:
             given |= self._start
-            given["system_prompt"] = self._system or SYSTEM.format(folder=folder)
+            # A folder's name comes with a repository: on one line, and no more than a name.
+            given["system_prompt"] = self._system or SYSTEM.format(folder=quoted_line(folder, "assistant"))
         else:
             given = {"session_id": session_id, "tools": given["tools"]}
             stored = {one.session_id for one in (await self._client.session_list()).sessions}
@@ -147,14 +148,15 @@ class OwnAgent:
         return started
 
     async def _prompted(self, name: str, prompt: Json) -> object:
-        found = commands.command_of(prompt)
+        blocks = wire.elements(Raw(msgspec.json.encode(prompt))) or []
+        found = commands.command_of(typed_text(blocks))
         if found is not None:
             await self._peer().send(wire.said(name, await self._commanded(name, *found)))
             return {"stopReason": "end_turn"}
-        text = prompt_text(prompt)
-        if not text.strip():
+        content = prompt_content(blocks)
+        if not any(str(block["text"]).strip() for block in content):
             raise Refused(wire.INVALID_PARAMS, "the prompt holds no text")
-        prompted = await self._client.agent_prompt(session_id=name, text=text)
+        prompted = await self._client.agent_prompt(session_id=name, content=content)
         try:
             event = await self._end(name, prompted.turn_id)
         finally:
@@ -204,6 +206,16 @@ class OwnAgent:
         return self.peer
 
 
+def _arguments(given: Json) -> dict[str, Json] | None:
+    """A model's arguments; they may come as a string of JSON. None for what is no object."""
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given)
+        except wire.UNREADABLE:
+            return None
+    return given if isinstance(given, dict) else None
+
+
 def _initialized() -> dict[str, object]:
     return {
         "protocolVersion": PROTOCOL,
@@ -241,6 +253,9 @@ def _replayed(name: str, raw: Raw) -> list[bytes]:
     for block in message.content:
         if isinstance(block, Text) and message.role in ("user", "assistant"):
             lines.append(wire.said(name, block.text, kind))
+        elif isinstance(block, Document) and message.role == "user" and block.text:
+            file = {"uri": block.title or "file", "text": block.text}
+            lines.append(wire.update(name, kind, {"content": {"type": "resource", "resource": file}}))
         elif isinstance(block, ToolCall):
             call = {"toolCallId": block.call_id, "title": block.name, "status": "completed"}
             lines.append(wire.update(name, "tool_call", call))

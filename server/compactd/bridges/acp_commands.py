@@ -27,14 +27,8 @@ COMMANDS: Final[tuple[dict[str, Json], ...]] = (
 """As `available_commands_update` has them."""
 
 
-def command_of(prompt: Json) -> tuple[Name, str] | None:
-    """(command, what stands behind it) where a prompt's blocks are one of ours."""
-    if not isinstance(prompt, list):
-        return None
-    first = next(iter(prompt), None)
-    text = first.get("text") if isinstance(first, dict) else None
-    if not isinstance(text, str):
-        return None
+def command_of(text: str) -> tuple[Name, str] | None:
+    """(command, what follows it) if a prompt that begins with `text` is one of ours."""
     word, _, rest = text.strip().partition(" ")
     match word:
         case "/compact":

@@ -26,6 +26,7 @@ class Peer:
         self._waiting: dict[wire.Id, asyncio.Future[Line]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._last_id = 0
+        self._log = wire.Log()
         self._behind: dict[asyncio.Task[None] | None, list[bytes]] = {}
 
     async def send(self, line: bytes) -> None:
@@ -52,15 +53,18 @@ class Peer:
         """Until the client ends, or does not read any more."""
         try:
             while data := await wire.next_line(self._reader):
-                line = wire.line_of(data)
+                line, _ = wire.read_line(data)
                 if line is None:
+                    self._log.write(f"a line of {len(data):,} bytes is no message and is left out")
                     continue
                 if isinstance(line.method, str):
                     task = asyncio.create_task(self._handle(line, line.method))
                     self._tasks.add(task)
                     task.add_done_callback(self._tasks.discard)
                 elif isinstance(line.id, int | str) and line.id in self._waiting:
-                    self._waiting.pop(line.id).set_result(line)
+                    waiting = self._waiting.pop(line.id)
+                    if not waiting.done():
+                        waiting.set_result(line)
         finally:
             for task in tuple(self._tasks):
                 task.cancel()
@@ -75,6 +79,10 @@ class Peer:
             said = wire.Failure(error.code, error.message, Raw(msgspec.json.encode(error.data)))
         except (DaemonGone, TimeoutError) as error:
             said = wire.Failure(wire.INTERNAL, str(error))
+        except Exception as error:
+            # A request gets an answer, whatever its params hold.
+            self._log.write(f"{type(error).__name__} at a request; it is answered with an error")
+            said = wire.Failure(wire.INTERNAL, f"compactd could not do that: {type(error).__name__}")
         if not isinstance(line.id, int | str):
             return
         try:

@@ -11,24 +11,28 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Coroutine, Mapping, Sequence
 
-import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from compactd.bridges import acp_commands as commands
 from compactd.bridges import acp_wire as wire
 from compactd.bridges.acp_session import DAEMON_S, Mirrored
-from compactd.bridges.acp_turns import Update, prompt_text
+from compactd.bridges.acp_turns import prompt_content, typed_text
+from compactd.bridges.acp_updates import named, update_of, with_ours
 from compactd.bridges.acp_wire import Id, Line
+from compactd.bridges.recall_text import plain
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.frames import Json
 from compactd.client.told import DaemonGone, RpcError
+from compactd.errors import CompactdError
 from compactd.messages import TokenUsage
 
 CHOICES = ("session/set_mode", "session/set_config_option", "session/set_model")
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
-OWN_ID = "compactd-"
+FAILURES = (CompactdError, RpcError, DaemonGone, TimeoutError, OSError)
+"""What the daemon, or the way to it, may answer with."""
 NEW_SESSION_S = 60.0
 END_S = 10.0
 """How long an agent may take to end once its input has."""
@@ -61,6 +65,9 @@ class Proxy:
         self._asked: dict[Id, _Asked] = {}
         self._own: dict[str, asyncio.Future[Line]] = {}
         self._last_own = 0
+        # No request of the client's has such an id.
+        self._own_id = f"compactd-{secrets.token_hex(8)}-"
+        self._log = wire.Log()
         self._by_client: dict[str, Mirrored] = {}
         self._by_agent: dict[str, Mirrored] = {}
         self._takes_compactions = False
@@ -100,38 +107,53 @@ class Proxy:
 
     async def _up(self, reader: asyncio.StreamReader) -> None:
         while data := await wire.next_line(reader):
-            line = wire.line_of(data)
-            if line is not None and isinstance(line.method, str) and isinstance(line.params, Raw):
-                passed = await self._from_client(line, line.method, line.params, data)
-            else:
+            try:
+                passed = await self._looked_at(data)
+            except Exception as error:
+                # Whatever a line holds, the session of the editor's goes on.
+                self._log.write(f"{type(error).__name__} at a line of the editor's; it goes on as it came")
                 passed = data
             if passed:
                 await self._pass(passed)
 
+    async def _looked_at(self, data: bytes) -> bytes:
+        """What goes on to the agent instead of a line; nothing where it is ours to answer."""
+        line, readable = wire.read_line(data)
+        if line is None:
+            self._log.write(
+                f"a line of the editor's of {len(data):,} bytes is no message; it goes on as it came"
+            )
+            return data
+        if not isinstance(line.method, str) or not isinstance(line.params, Raw):
+            return data
+        passed = await self._from_client(line, line.method, line.params, readable)
+        return data if passed is readable else passed
+
     async def _from_client(self, line: Line, method: str, params: Raw, data: bytes) -> bytes:
-        """What goes on to the agent; nothing where it is ours to answer."""
-        given = wire.table(params)
-        name = given.get("sessionId")
-        session = self._by_client.get(name) if isinstance(name, str) else None
-        if method in OPENING and isinstance(name, str) and session is None and method != "session/fork":
+        """What goes on to the agent: `data` itself where nothing is changed."""
+        given = wire.fields(params)
+        name = wire.string(given.get("sessionId"))
+        session = None if name is None else self._by_client.get(name)
+        if method in OPENING and name is not None and session is None and method != "session/fork":
             session = Mirrored(name, params, self._environ)
         if isinstance(line.id, int | str):
             self._asked[line.id] = _Asked(method, params, session)
         if method == "initialize":
-            self._takes_compactions = wire.takes_compactions(given)
+            self._takes_compactions = wire.takes_compactions(wire.table(params))
         if session is None:
             return data
         self._know(session)
         if method == "session/prompt" and isinstance(line.id, int | str):
             return await self._prompted(session, line.id, given, data)
         if method in CHOICES:
-            session.choices[f"{method} {given.get('configId', '')}"] = (method, given)
-        return _renamed(data, session.agent_id) if session.agent_id != session.id else data
+            session.choices[f"{method} {wire.string(given.get('configId')) or ''}"] = (method, given)
+        return wire.changed(data, {"sessionId": session.agent_id}) if session.agent_id != session.id else data
 
     async def _prompted(
-        self, session: Mirrored, request_id: Id, given: dict[str, Json], data: bytes
+        self, session: Mirrored, request_id: Id, given: Mapping[str, Raw], data: bytes
     ) -> bytes:
-        found = commands.command_of(given.get("prompt"))
+        blocks = wire.elements(given.get("prompt"))
+        found = commands.command_of(typed_text(blocks or ()))
         if found is not None:
             self._asked.pop(request_id, None)
             self._soon(self._command(session, request_id, *found))
@@ -139,90 +161,119 @@ class Proxy:
         if session.is_compacting:
             self._asked.pop(request_id, None)
             busy = wire.Failure(wire.INTERNAL, "a compaction is running: ask again when it has ended")
-            await self._to_client.write(wire.refusal(request_id, busy))
+            self._soon(self._to_client.write(wire.refusal(request_id, busy)))
             return b""
-        session.asked(prompt_text(given.get("prompt")))
+        session.asked(prompt_content(blocks or ()))
         if session.agent_id == session.id and not session.is_due:
             return data
-        prompt = given.get("prompt")
-        blocks = list(prompt) if isinstance(prompt, list) else []
-        if session.is_due:
-            with contextlib.suppress(RpcError, DaemonGone, TimeoutError, OSError):
-                blocks = [{"type": "text", "text": await session.handover(self._client)}, *blocks]
-                session.delivered()
-        return wire.request(
-            request_id, "session/prompt", given | {"sessionId": session.agent_id, "prompt": blocks}
-        )
+        changes: dict[str, object] = {"sessionId": session.agent_id}
+        if not session.is_due or blocks is None:
+            return wire.changed(data, changes)
+        try:
+            before = {"type": "text", "text": await session.handover(self._client)}
+        except FAILURES as error:
+            self._log.write(f"{type(error).__name__} at the summary; the next prompt carries it")
+            return wire.changed(data, changes)
+        passed = wire.changed(data, {**changes, "prompt": [before, *blocks]})
+        with contextlib.suppress(OSError):
+            session.delivered()
+        return passed
 
     # --- from the agent to the client -----------------------------------------------------------------
 
     async def _down(self, reader: asyncio.StreamReader) -> None:
         while data := await wire.next_line(reader):
-            line = wire.line_of(data)
-            if line is None:
-                await self._to_client.write(data)
-            elif isinstance(line.method, str):
-                await self._to_client.write(self._from_agent(line, line.method, data))
-            elif isinstance(line.id, str) and line.id in self._own:
-                self._own.pop(line.id).set_result(line)
-            else:
-                await self._answered(line, data)
+            try:
+                passed = await self._heard(data)
+            except Exception as error:
+                # Whatever a line holds, the session of the editor's goes on.
+                self._log.write(f"{type(error).__name__} at a line of the agent's; it goes on as it came")
+                passed = (data,)
+            for line in passed:
+                await self._to_client.write(line)
+
+    async def _heard(self, data: bytes) -> tuple[bytes, ...]:
+        """What goes on to the client instead of a line; nothing for an answer to the proxy's own request."""
+        line, readable = wire.read_line(data)
+        if line is None:
+            self._log.write(
+                f"a line of the agent's of {len(data):,} bytes is no message; it goes on as it came"
+            )
+            return (data,)
+        if isinstance(line.method, str):
+            passed = self._from_agent(line, line.method, readable)
+            return (data if passed is readable else passed,)
+        if isinstance(line.id, str) and line.id in self._own:
+            waiting = self._own.pop(line.id)
+            if not waiting.done():
+                waiting.set_result(line)
+            return ()
+        return await self._answered(line, data)
 
     def _from_agent(self, line: Line, method: str, data: bytes) -> bytes:
-        """What goes on to the client."""
+        """What goes on to the client: `data` itself where nothing is changed."""
         if not isinstance(line.params, Raw):
             return data
-        given = _named(line.params)
+        given = named(line.params)
         session = self._by_agent.get(given.session_id)
         if session is None:
             return data
+        changes: dict[str, object] = {}
+        if session.id != given.session_id:
+            changes["sessionId"] = session.id
         if method == "session/update":
-            update = _update(given.update)
-            if update is not None:
+            update = update_of(given.update)
+            if update is None:
+                self._log.write("an update that cannot be read is not mirrored; it goes on as it came")
+            else:
                 session.take(update)
                 if update.session_update == "available_commands_update":
-                    return wire.update(session.id, update.session_update, _with_ours(given.update))
-        return data if session.id == given.session_id else _renamed(data, session.id)
+                    changes["update"] = with_ours(given.update)
+        return wire.changed(data, changes) if changes else data
 
-    async def _answered(self, line: Line, data: bytes) -> None:
+    async def _answered(self, line: Line, data: bytes) -> tuple[bytes, ...]:
+        """The lines that go on to the client, `data` among them."""
         asked = self._asked.pop(line.id, None) if isinstance(line.id, int | str) else None
         if asked is None or line.error is not UNSET:
             if asked is not None and asked.session is not None and asked.method == "session/prompt":
-                await asked.session.ended(self._client)
-            await self._to_client.write(data)
-            return
+                await self._ended(asked.session)
+            return (data,)
         match asked.method:
             case "initialize":
                 capabilities = wire.table(line.result).get("agentCapabilities")
                 inner = capabilities.get("sessionCapabilities") if isinstance(capabilities, dict) else None
                 self._closes_sessions = isinstance(inner, dict) and isinstance(inner.get("close"), dict)
-                await self._to_client.write(data)
+                return (data,)
             case "session/new" | "session/fork":
-                name = wire.table(line.result).get("sessionId")
-                session = Mirrored(name, asked.params, self._environ) if isinstance(name, str) else None
-                await self._opened(session, data)
+                name = wire.string(wire.fields(line.result).get("sessionId"))
+                session = None if name is None else Mirrored(name, asked.params, self._environ)
+                return (data,) if session is None else await self._opened(session, data)
             case "session/load" | "session/resume":
-                await self._opened(asked.session, data)
+                return (data,) if asked.session is None else await self._opened(asked.session, data)
             case "session/prompt" if asked.session is not None:
-                usage = await asked.session.ended(self._client)
-                await self._gauge(asked.session, usage)
-                await self._to_client.write(data)
+                return (*self._gauge(asked.session, await self._ended(asked.session)), data)
             case _:
-                await self._to_client.write(data)
+                return (data,)
 
-    async def _opened(self, session: Mirrored | None, data: bytes) -> None:
-        if session is None:
-            await self._to_client.write(data)
-            return
+    async def _ended(self, session: Mirrored) -> TokenUsage | None:
+        """Stores the turn that ended. None, and a line in the log, where that could not be done in time."""
+        try:
+            return await session.ended(self._client)
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            self._log.write(f"{type(error).__name__} at the end of a turn; it is not mirrored")
+            return None
+
+    async def _opened(self, session: Mirrored, data: bytes) -> tuple[bytes, ...]:
         self._know(session)
         usage: TokenUsage | None = None
-        with contextlib.suppress(RpcError, DaemonGone, TimeoutError):
+        try:
             async with asyncio.timeout(DAEMON_S):
                 usage = await session.open(self._client, self._start)
-        await self._to_client.write(data)
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            self._log.write(f"{type(error).__name__} at the beginning of a session; it is not mirrored")
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
-        await self._to_client.write(wire.update(session.id, "available_commands_update", ours))
-        await self._gauge(session, usage)
+        told = wire.update(session.id, "available_commands_update", ours)
+        return (data, told, *self._gauge(session, usage))
 
     # --- what is ours ---------------------------------------------------------------------------------
 
@@ -235,8 +286,8 @@ class Proxy:
                     text = await commands.context(self._client, session.mirror, session.gauge)
                 case "sessions":
                     text = await commands.sessions(self._client, session.mirror)
-        except (RpcError, DaemonGone, TimeoutError, OSError, wire.Refused) as error:
-            text = f"compactd could not do that: {error}"
+        except (*FAILURES, ValueError, wire.Refused) as error:
+            text = f"compactd could not do that: {plain(str(error))}"
         await self._to_client.write(wire.said(session.id, text))
         await self._to_client.write(wire.answer(request_id, {"stopReason": "end_turn"}))
 
@@ -265,12 +316,13 @@ class Proxy:
             session.gauge = None
             await self._to_client.write(wire.usage(session.id, result.tokens_after, size))
         else:
-            await self._gauge(session, state.token_usage)
+            for line in self._gauge(session, state.token_usage):
+                await self._to_client.write(line)
         return commands.told(result)
 
     async def _move(self, session: Mirrored) -> None:
         """To a new session of the agent's, with the same modes and settings."""
-        opened = wire.table(session.opened)
+        opened = wire.fields(session.opened)
         opened.pop("sessionId", None)
         answer = await self._ask_agent("session/new", opened)
         agent_id = answer.get("sessionId")
@@ -281,29 +333,32 @@ class Proxy:
         self._know(session)
         for method, params in session.choices.values():
             with contextlib.suppress(wire.Refused):
-                await self._ask_agent(method, params | {"sessionId": agent_id})
+                await self._ask_agent(method, {**params, "sessionId": agent_id})
         if self._closes_sessions:
             with contextlib.suppress(wire.Refused):
                 await self._ask_agent("session/close", {"sessionId": old})
 
     async def _ask_agent(self, method: str, params: Mapping[str, object]) -> dict[str, Json]:
         self._last_own += 1
-        request_id = f"{OWN_ID}{self._last_own}"
+        request_id = f"{self._own_id}{self._last_own}"
         waiting: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
         self._own[request_id] = waiting
-        await self._pass(wire.request(request_id, method, params))
-        async with asyncio.timeout(NEW_SESSION_S):
-            line = await waiting
+        try:
+            await self._pass(wire.request(request_id, method, params))
+            async with asyncio.timeout(NEW_SESSION_S):
+                line = await waiting
+        finally:
+            self._own.pop(request_id, None)
         if line.error is not UNSET:
             message = wire.table(line.error).get("message")
             raise wire.Refused(wire.INTERNAL, f"the agent refused {method}: {message}")
         return wire.table(line.result)
 
-    async def _gauge(self, session: Mirrored, usage: TokenUsage | None) -> None:
-        """Tells how full the context is, unless the agent does it itself."""
-        if session.gauge is None and usage is not None and usage.context_window:
-            used = usage.current_context_tokens or 0
-            await self._to_client.write(wire.usage(session.id, used, usage.context_window))
+    def _gauge(self, session: Mirrored, usage: TokenUsage | None) -> tuple[bytes, ...]:
+        """A line that tells how full the context is, unless the agent does it itself."""
+        if session.gauge is not None or usage is None or not usage.context_window:
+            return ()
+        return (wire.usage(session.id, usage.current_context_tokens or 0, usage.context_window),)
 
     async def _pass(self, line: bytes) -> None:
         if self._to_agent is not None:
@@ -319,45 +374,3 @@ class Proxy:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-
-def _renamed(data: bytes, session_id: str) -> bytes:
-    """The same line with another session's id."""
-    whole = msgspec.json.decode(data, type=dict[str, Raw])
-    fields = msgspec.json.decode(whole["params"], type=dict[str, Raw])
-    fields["sessionId"] = Raw(msgspec.json.encode(session_id))
-    whole["params"] = Raw(msgspec.json.encode(fields))
-    return msgspec.json.encode(whole).replace(b"\n", b" ") + b"\n"
-
-
-class _Named(Struct, frozen=True, rename="camel"):
-    session_id: str = ""
-    update: Raw = Raw(b"null")
-
-
-def _named(params: Raw) -> _Named:
-    try:
-        return msgspec.json.decode(params, type=_Named)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return _Named()
-
-
-def _update(raw: Raw) -> Update | None:
-    try:
-        return msgspec.json.decode(raw, type=Update)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-def _with_ours(update: Raw) -> dict[str, Json]:
-    fields = wire.table(update)
-    fields.pop("sessionUpdate", None)
-    theirs = fields.get("availableCommands")
-    names = [one["name"] for one in commands.COMMANDS]
-    kept: list[Json] = [
-        one
-        for one in (theirs if isinstance(theirs, list) else [])
-        if not (isinstance(one, dict) and one.get("name") in names)
-    ]
-    kept.extend(commands.COMMANDS)
-    return {**fields, "availableCommands": kept}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import stat
 import sys
 import threading
@@ -22,6 +23,11 @@ from compactd.client.frames import Json
 MOST_LINE = 64 << 20
 """Bytes. A longer line ends the connection: it would be held whole."""
 NULL = Raw(b"null")
+MAX_LOGGED = 100
+"""Lines of the log that one proxy writes about lines it could not read."""
+
+UNREADABLE = (ValueError, RecursionError)
+"""What reading another program's JSON raises: msgspec's errors and those of encodings are `ValueError`s."""
 
 Id = int | str
 
@@ -70,8 +76,43 @@ def line_of(data: bytes) -> Line | None:
     """The message; None for what is none."""
     try:
         return msgspec.json.decode(data, type=Line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return None
+
+
+def read_line(data: bytes) -> tuple[Line | None, bytes]:
+    """The message of a line, and the line as it was read.
+
+    A line that is not valid UTF-8, or that escapes half of a surrogate pair, is read with U+FFFD in those
+    places. None, and the line as it came, if it is no message even so. O(bytes).
+    """
+    if data.isascii() or _is_utf8(data):
+        line = line_of(data)
+        if line is not None or b"\\u" not in data:
+            return line, data
+    readable = _ESCAPE.sub(_without_halves, data.decode("utf-8", "replace").encode())
+    line = line_of(readable)
+    return (None, data) if line is None else (line, readable)
+
+
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape of a JSON string; the group holds half of a surrogate pair."""
+
+
+def _without_halves(escape: re.Match[bytes]) -> bytes:
+    return escape[0] if escape[1] is None else b"\\ufffd"
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def request(request_id: Id, method: str, params: object) -> bytes:
@@ -96,14 +137,55 @@ def _encoded(message: _Written) -> bytes:
 
 
 def table(raw: Raw | UnsetType) -> dict[str, Json]:
-    """A JSON object as a table; empty where it is something else."""
+    """A JSON object as a table; empty where it is something else, or cannot be read."""
     if not isinstance(raw, Raw):
         return {}
     try:
         value: Json = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def fields(raw: Raw | UnsetType) -> dict[str, Raw]:
+    """The fields of a JSON object, each as it came; empty where it is something else, or cannot be read."""
+    if not isinstance(raw, Raw):
+        return {}
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw])
+    except UNREADABLE:
+        return {}
+
+
+def elements(raw: Raw | None) -> list[Raw] | None:
+    """The elements of a JSON array, each as it came; None where it is something else, or cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=list[Raw])
+    except UNREADABLE:
+        return None
+
+
+def string(raw: Raw | None) -> str | None:
+    """The text of a JSON string; None where it is something else, or cannot be read."""
+    if raw is None:
+        return None
+    try:
+        return msgspec.json.decode(raw, type=str)
+    except UNREADABLE:
+        return None
+
+
+def changed(data: bytes, params: Mapping[str, object]) -> bytes:
+    """The same line with these params in place of its own of the same names; all else stays as it came.
+
+    Raises one of `UNREADABLE` where the line has no params that are an object.
+    """
+    whole = msgspec.json.decode(data, type=dict[str, Raw])
+    given = msgspec.json.decode(whole["params"], type=dict[str, Raw])
+    whole["params"] = Raw(msgspec.json.encode({**given, **params}))
+    return msgspec.json.encode(whole).replace(b"\n", b" ") + b"\n"
 
 
 def update(session_id: str, kind: str, fields: Mapping[str, object]) -> bytes:
@@ -135,6 +217,20 @@ def takes_compactions(initialize: Mapping[str, Json]) -> bool:
     capabilities = initialize.get("clientCapabilities")
     session = capabilities.get("session") if isinstance(capabilities, dict) else None
     return isinstance(session, dict) and isinstance(session.get("compaction"), dict)
+
+
+class Log:
+    """Lines on stderr. They say what went wrong and with what kind of line, never what it holds."""
+
+    def __init__(self) -> None:
+        self._left = MAX_LOGGED
+
+    def write(self, text: str) -> None:
+        """Writes one line, unless there were `MAX_LOGGED` already."""
+        if self._left:
+            self._left -= 1
+            end = "" if self._left else " (this is the last such line that is logged)"
+            sys.stderr.write(f"compactd acp: {text}{end}\n")
 
 
 class Out:

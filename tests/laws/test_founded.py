@@ -87,14 +87,14 @@ def test_a_summary_of_ours_holds_nothing_that_the_past_does_not(at: int, name: s
         result = done(compact(life.session, request))
         if not result.compacted:
             continue
-        summary = OURS.sub(" ", result.summary)
+        # What a quotation broke up reads as before.
+        summary = OURS.sub(" ", result.summary.replace("‹", "<").replace("·", ""))
         for kind, value in atoms(summary):
             held = value in known or (kind == "path" and any(one.endswith("/" + value) for one in paths))
             assert held, (request.strategy, kind, value)
         for number in NUMBER.findall(summary):
             assert number in past, (request.strategy, number)
         for line in summary.split("\n"):
-            # What a quotation broke up reads as before.
-            for span in re.findall(r"`([^`]+)`", line.replace("‹", "<").replace("·", "")):
+            for span in re.findall(r"`([^`]+)`", line):
                 assert all(command in folded for command in commands(span)), (request.strategy, span)
         life.change("undo")

@@ -29,7 +29,6 @@ from compactd.core.limits import Window
 from compactd.core.settings import GivenSettings, IgnoredSetting
 from compactd.core.untrusted import UntrustedSettings, harmless, resolve
 from compactd.formats.neutral import decode_message
-from compactd.formats.neutral_out import encode_message
 from compactd.formats.session_file import Line
 from compactd.messages import Message
 from compactd.sessions import VERSION
@@ -166,17 +165,13 @@ class ImportFilter:
         message = decode_message(entry.message)
         if not self._is_false_pin(message):
             return entry
-        fields = msgspec.json.decode(entry.message, type=dict[str, Raw])
-        meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])
-        del meta["pinned"]
-        fields["meta"] = Raw(msgspec.json.encode(meta))
-        return msgspec.structs.replace(entry, message=Raw(msgspec.json.encode(fields)))
+        return msgspec.structs.replace(entry, message=_unpinned(entry.message))
 
     def _line(self, message: Message, raw: Raw) -> Line:
         if message.meta is None or not self._is_false_pin(message):
             return message, raw
         message = msgspec.structs.replace(message, meta=msgspec.structs.replace(message.meta, pinned=False))
-        return message, Raw(encode_message(message))
+        return message, _unpinned(raw)
 
     def _is_false_pin(self, message: Message) -> bool:
         if message.meta is None or not message.meta.pinned or is_typed(message):
@@ -192,6 +187,14 @@ class ImportFilter:
         )
         self._unpinned += len(entry.entry_ids) - len(typed)
         return msgspec.structs.replace(entry, entry_ids=typed)
+
+
+def _unpinned(raw: Raw) -> Raw:
+    """A message of which `meta` does not say `pinned`; all else is as it was."""
+    fields = msgspec.json.decode(raw, type=dict[str, Raw])
+    meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])
+    meta.pop("pinned", None)
+    return Raw(msgspec.json.encode({**fields, "meta": meta}))
 
 
 def is_typed(message: Message) -> bool:

@@ -26,32 +26,32 @@ def write(folder: Path, minimum: int, name: str = ".compactd.toml") -> None:
 
 async def test_files_are_read_when_asked_and_the_workspaces_goes_before_the_users(tmp_path: Path) -> None:
     work, config = tmp_path / "work", tmp_path / "config"
-    write(work, 1)
+    write(work, 5001)
     write(config, 2, "config.toml")
-    outside = Outside({}, config)
+    outside = Outside({}, config, data=tmp_path)
     unread = said(outside, work)
 
     await outside.read(str(work))
-    write(work, 3)
+    write(work, 5003)
 
     assert unread == {}
-    assert said(outside, work) == {".compactd.toml": 1, "config.toml": 2}
+    assert said(outside, work) == {".compactd.toml": 5001, "config.toml": 2}
     assert said(outside, tmp_path) == {"config.toml": 2}
     await outside.read(str(work))
-    assert said(outside, work) == {".compactd.toml": 3, "config.toml": 2}
+    assert said(outside, work) == {".compactd.toml": 5003, "config.toml": 2}
     assert outside.warnings(str(work)) == ()
 
 
 async def test_a_file_that_hangs_is_told_of_and_what_it_said_before_stays(tmp_path: Path) -> None:
-    write(tmp_path, 1)
+    write(tmp_path, 5001)
     os.mkfifo(tmp_path / "pipe")  # whoever reads it waits for a writer that never comes
-    outside = Outside({}, tmp_path, HANGS_S)
+    outside = Outside({}, tmp_path, HANGS_S, tmp_path)
     await outside.read(str(tmp_path))
 
     (tmp_path / "pipe").replace(tmp_path / ".compactd.toml")
     await outside.read(str(tmp_path))
 
-    assert said(outside, tmp_path) == {".compactd.toml": 1}
+    assert said(outside, tmp_path) == {".compactd.toml": 5001}
     (told,) = outside.warnings(str(tmp_path))
     assert told == (
         ".compactd.toml could not be read within 0.05 seconds: what it said before stays in force"
@@ -60,7 +60,7 @@ async def test_a_file_that_hangs_is_told_of_and_what_it_said_before_stays(tmp_pa
 
 async def test_a_file_that_hangs_from_the_start_sets_nothing(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".compactd.toml")
-    outside = Outside({}, tmp_path / "config", HANGS_S)
+    outside = Outside({}, tmp_path / "config", HANGS_S, tmp_path)
 
     await outside.read(str(tmp_path))
 
@@ -70,7 +70,7 @@ async def test_a_file_that_hangs_from_the_start_sets_nothing(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("folder", ["somewhere", "", "/nul\0byte", "/not/there"])
 async def test_a_folder_that_cannot_have_a_file_says_nothing(tmp_path: Path, folder: str) -> None:
-    outside = Outside({}, tmp_path)
+    outside = Outside({}, tmp_path, data=tmp_path)
 
     await outside.read(folder)
 

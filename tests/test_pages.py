@@ -129,6 +129,13 @@ def test_the_settings_of_a_profiles_page_are_taken_without_a_warning(name: str, 
     assert layer[1].profile == name
 
 
+def test_the_tables_of_the_settings_page_are_the_codes() -> None:
+    sys.path.append(str(ROOT / "tools"))
+    tool = importlib.import_module("settings_page")
+
+    assert tool.PAGE.read_text("utf-8") == tool.page(), f"stale: run `{tool.COMMAND}`"
+
+
 def test_the_keys_of_the_providers_pages_are_as_the_file_has_them() -> None:
     tables = [
         tomllib.loads(block)

@@ -14,7 +14,7 @@
   '(
     ("session/start"
      :params ("model?" "session_id?" "system_prompt?" "tools?" "working_dir?" "title?" "compaction?" "context_window?" "parent_session_id?" "snapshots?" "persist?" "durability?" "client?")
-     :result ("session_id" "resumed" "read_only" "model" "title" "context_window" "token_usage" "message_count" "seq" "warnings")
+     :result ("session_id" "resumed" "read_only" "model" "title" "context_window" "token_usage" "message_count" "seq" "warnings" "ignored_settings")
      :doc "Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends.")
     ("session/append"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
@@ -70,7 +70,7 @@
      :doc "Removes a session for good, with its file.")
     ("session/configure"
      :params ("session_id" "compaction?" "system_prompt?" "tools?" "title?")
-     :result ("settings" "warnings")
+     :result ("settings" "warnings" "ignored_settings")
      :doc "Sets what is given and answers every setting in force, with where it came from.")
     ("session/pin"
      :params ("session_id" "entry_ids" "pinned?")
@@ -86,7 +86,7 @@
      :doc "The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.")
     ("session/import"
      :params ("path?" "content?" "format?")
-     :result ("session_id" "format" "message_count" "warnings")
+     :result ("session_id" "format" "message_count" "warnings" "ignored_settings")
      :doc "Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back.")
     ("session/export"
      :params ("session_id" "format" "path?")
@@ -140,6 +140,14 @@
      :params ("status?" "code?" "body?" "message?" "provider?" "usage?" "window?" "stop_reason?" "profile?" "session_id?")
      :result ("overflow" "kind" "limit" "requested" "fix" "evidence")
      :doc "Whether a failed model request was an overflow, what it says, and what mends it.")
+    ("trust/set"
+     :params ("path" "trusted")
+     :result ("path" "trusted" "changed" "sha256" "settings" "warnings")
+     :doc "Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. Without trust the file may only set sizes, within bounds (docs/settings.md).")
+    ("trust/list"
+     :params ()
+     :result ("folders" "problem")
+     :doc "The folders that were trusted, and whether their files are still the same.")
     ("daemon/ping"
      :params ()
      :result ()

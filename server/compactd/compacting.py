@@ -114,7 +114,7 @@ async def _carried_out(
     try:
         still_stored(session, state)
         if session.facts is None:
-            session.facts = FactCache(session.working_dir)
+            session.facts = FactCache(session.shown_dir)
         summariser = summariser_of(session, request)
         work = work_of(session, request, running.check, session.facts)
         if isinstance(summariser, Summariser):

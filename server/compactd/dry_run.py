@@ -35,7 +35,7 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
 
     planned = planner(session, request)
     # Facts of its own where a compaction is filling the session's: that one would wait for this.
-    facts = FactCache(session.working_dir) if session.facts is None or session.running else session.facts
+    facts = FactCache(session.shown_dir) if session.facts is None or session.running else session.facts
     if session.facts is None and session.running is None:
         session.facts = facts
     work = work_of(session, request, check, facts)

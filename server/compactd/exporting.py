@@ -95,7 +95,7 @@ def held(session: Session) -> Held:
         raw_tools=state.tools,
         title=state.shown_title,
         model=state.model.model,
-        working_dir=session.working_dir,
+        working_dir=session.shown_dir,
     )
 
 

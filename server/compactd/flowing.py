@@ -81,7 +81,7 @@ def work_of(
     return Work(
         inputs=inputs,
         originals=tuple(session.fold.path_items()),
-        working_dir=session.working_dir,
+        working_dir=session.shown_dir,
         cache=facts,
         check=check,
     )

@@ -12,11 +12,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from compactd.collector import without_collector
 from compactd.core.entries import (
-    NULL,
     Appended,
     Compacted,
     Entry,
@@ -24,15 +23,13 @@ from compactd.core.entries import (
     ModelSet,
     Opened,
     Pruned,
-    Queued,
     SettingsSet,
-    Snapshot,
-    Unqueued,
     is_summary,
     summary_message,
 )
 from compactd.core.intake import New, Report, take
 from compactd.core.projection import Pending
+from compactd.core.settings import IgnoredSetting
 from compactd.core.tokens import messages_tokens, system_tokens, tool_tokens
 from compactd.errors import CompactdError, InvalidParams
 from compactd.following import decode_entries
@@ -42,6 +39,7 @@ from compactd.formats.mending import Reported, split_prompt, with_reports
 from compactd.formats.session_file import SessionFile
 from compactd.formats.source import bytes_of
 from compactd.formats.tools import decode_tool
+from compactd.import_filter import ImportFilter
 from compactd.messages import CompactionResult, Message, Text
 from compactd.session import Session
 from compactd.sessions import VERSION, Sessions
@@ -65,6 +63,8 @@ class Imported(Struct, frozen=True, kw_only=True):
     session: Session
     format: str
     warnings: tuple[str, ...]
+    ignored: tuple[IgnoredSetting, ...]
+    """Settings of the file that are not in force."""
 
 
 class _Made(Struct, frozen=True, kw_only=True):
@@ -73,6 +73,7 @@ class _Made(Struct, frozen=True, kw_only=True):
     session: Session
     format: str
     warnings: tuple[str, ...]
+    ignored: tuple[IgnoredSetting, ...]
 
 
 async def import_session(sessions: Sessions, source: str | bytes, format: str | None, tell: Tell) -> Imported:
@@ -98,7 +99,7 @@ async def import_session(sessions: Sessions, source: str | bytes, format: str | 
         if adopting.exception() is None:
             await sessions.delete(session_id)  # nobody knows its id
         raise
-    return Imported(session=session, format=new.format, warnings=new.warnings)
+    return Imported(session=session, format=new.format, warnings=new.warnings, ignored=new.ignored)
 
 
 def _plain(format: str | None) -> str | None:
@@ -118,22 +119,31 @@ def _made(world: World, session_id: str, data: bytes, format: str | None, tell: 
     tell(0.05, "reading")
     warnings: list[str] = []
     if format == "compactd" or (format in AUTO and detect(data) == "compactd"):
-        own = _own(world, session_id, data, warnings)
+        filter = ImportFilter(world)
+        own = _own(world, session_id, data, filter, warnings)
         if own is not None:
-            return _Made(session=own, format="compactd", warnings=tuple(warnings))
+            return _made_of(own, "compactd", filter, warnings)
     file = read(data, format)
     if not file.messages:
         raise InvalidParams(f"it holds no messages that could be read as {file.format}", "$.content")
     warnings += file.warnings
     tell(0.3, "counting")
-    session = _foreign(world, session_id, file, warnings, tell)
-    return _Made(session=session, format=file.format, warnings=tuple(warnings))
+    filter = ImportFilter(world)
+    session = _foreign(world, session_id, file, filter, warnings, tell)
+    return _made_of(session, file.format, filter, warnings)
+
+
+def _made_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> _Made:
+    told = (*filter.warnings(), *warnings)
+    return _Made(session=session, format=format, warnings=told, ignored=filter.ignored)
 
 
 # --- our own journals -------------------------------------------------------------------------------
 
 
-def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> Session | None:
+def _own(
+    world: World, session_id: str, data: bytes, filter: ImportFilter, warnings: list[str]
+) -> Session | None:
     """The session of a journal of ours under another id; None where only its messages can be read."""
     found = scan(data)
     if found.damage is not None or not found.records:
@@ -141,7 +151,7 @@ def _own(world: World, session_id: str, data: bytes, warnings: list[str]) -> Ses
     try:
         steps = FORMAT.steps_from(version_of(found.records[0]).v)
         records = upgraded([bare(record) for record in found.records], steps)
-        entries = _renamed(decode_entries(records), session_id, warnings)
+        entries = filter.entries(decode_entries(records), session_id)
         if not _is_numbered(entries):
             return None
         session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
@@ -159,69 +169,31 @@ def _is_numbered(entries: Sequence[Entry]) -> bool:
     return isinstance(entries[0], Opened) and ids == [f"e{number + 1}" for number in range(len(ids))]
 
 
-def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> list[Entry]:
-    """The entries without what belongs to the place they came from.
-
-    An endpoint and a summariser that a file names could send a conversation, with the user's key, to
-    whoever wrote the file; snapshots are objects in another folder.
-    """
-    kept: list[Entry] = []
-    waiting: set[str] = set()
-    for entry in entries:
-        match entry:
-            case Opened():
-                kept.append(msgspec.structs.replace(entry, id=session_id, v=VERSION))
-            case ModelSet(base_url=str()):
-                warnings.append("the model's endpoint was left out: give `base_url` at session/start")
-                kept.append(msgspec.structs.replace(entry, base_url=None))
-            case SettingsSet():
-                kept.append(_without_model(entry, warnings))
-            case Snapshot():
-                continue
-            case Queued():
-                # That the daemon asks this session's model is the client's to say, by a prompt of its own.
-                waiting.add(entry.turn_id)
-            case Unqueued():
-                waiting.discard(entry.turn_id)
-            case _:
-                kept.append(entry)
-    if waiting:
-        warnings.append(f"{len(waiting)} prompts that waited for an answer were left out; give them again")
-    return kept
-
-
-def _without_model(entry: SettingsSet, warnings: list[str]) -> SettingsSet:
-    entry = msgspec.structs.replace(entry, snapshots=None)
-    if entry.compaction == NULL:
-        return entry
-    given = msgspec.json.decode(entry.compaction, type=dict[str, Raw])
-    if given.pop("model", NULL) == NULL:
-        return entry
-    warnings.append("the summariser was left out: give `compaction.model` at session/start")
-    return msgspec.structs.replace(entry, compaction=Raw(msgspec.json.encode(given)))
-
-
 # --- other programs' sessions -----------------------------------------------------------------------
 
 
-def _foreign(world: World, session_id: str, file: SessionFile, warnings: list[str], tell: Tell) -> Session:
+def _foreign(
+    world: World, session_id: str, file: SessionFile, filter: ImportFilter, warnings: list[str], tell: Tell
+) -> Session:
     """A session of ours with these messages.
 
     A summary of the other program's becomes a compaction: what it stands for is in the history, what comes
     after it in the view.
     """
     now = world.now()
-    entries: list[Entry] = [Opened(v=VERSION, id=session_id, at=now, working_dir=file.working_dir)]
+    entries: list[Entry] = [
+        Opened(v=VERSION, id=session_id, at=now, imported_dir=file.working_dir, is_imported=True)
+    ]
     if file.model is not None:
         entries.append(ModelSet(at=now, model=file.model))
     session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     prompt, messages = split_prompt(file)
-    lines = tuple(with_reports(messages, warnings))
+    lines = tuple(with_reports(filter.lines(messages), warnings))
     _add(
         session,
         SettingsSet(
             at=now,
-            system_prompt=prompt,
+            system_prompt=filter.system_prompt(prompt),
             title=file.title,
             tools=file.tools or None,
             fixed_tokens=(

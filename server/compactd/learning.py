@@ -131,7 +131,7 @@ class _Reading:
     def is_behind(self, session: Session) -> bool:
         """True while there is anything to do."""
         if session.facts is None:
-            session.facts = FactCache(session.working_dir)
+            session.facts = FactCache(session.shown_dir)
         entries, originals = session.entries, session.fold.originals
         if session.facts is not self._facts or len(entries) < self._seen or self._is_once_more:
             self._facts, self._seen, self._is_once_more = session.facts, 0, False
@@ -148,7 +148,7 @@ class _Reading:
     def slice_of(self, session: Session) -> Callable[[], None]:
         """Reads some of what waits; to be called in a worker."""
         facts, waiting = session.facts, self._waiting
-        is_told, is_all = session.working_dir is not None, self._seen >= len(session.entries)
+        is_told, is_all = session.shown_dir is not None, self._seen >= len(session.entries)
 
         def read() -> None:
             if facts is None:

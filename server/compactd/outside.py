@@ -8,56 +8,82 @@ it could not read, and says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Thread
 from typing import TypeVar
 
-from compactd.settings import USER_FILE, WORKSPACE_FILE, Layer, from_environment, from_file
+from msgspec.structs import replace
+
+from compactd.core.settings import IgnoredSetting
+from compactd.settings import (
+    USER_FILE,
+    WORKSPACE_FILE,
+    FromWorkspace,
+    Layer,
+    from_environment,
+    from_file,
+    from_workspace,
+    how_to_trust,
+)
+from compactd.store.paths import data_folder
+from compactd.store.trusted import TrustFile
 
 T = TypeVar("T")
 
 READ_S = 1.0
 """How long the opening of a session waits for its files of settings."""
 
-Found = tuple[Layer | None, tuple[str, ...]]
-"""What a file sets, if it is there, and what is wrong with it."""
-
 
 class Outside:
     """The settings from outside every session, as they were read last."""
 
-    def __init__(self, environ: Mapping[str, str], config: Path, read_s: float = READ_S) -> None:
+    def __init__(
+        self, environ: Mapping[str, str], config: Path, read_s: float = READ_S, data: Path | None = None
+    ) -> None:
         self._environment, self._told = from_environment(environ)
         self._user_file = config / USER_FILE
         self._read_s = read_s
-        self._files: dict[Path, Found] = {}
+        self._trusted = TrustFile(data_folder(environ) if data is None else data)
+        self._files: dict[Path, FromWorkspace] = {}
         self.client: Layer | None = None
         """What an editor's client set."""
 
     async def read(self, working_dir: str | None) -> None:
         """Reads the user's file, and that of the folder, where there is one. Returns within `read_s`."""
-        wanted = [(self._user_file, USER_FILE)]
+        reading = [self._read(self._user_file, USER_FILE, self._of_user)]
         workspace = _file_of(working_dir)
         if workspace is not None:
-            wanted.append((workspace, WORKSPACE_FILE))
-        await asyncio.gather(*(self._read(path, source) for path, source in wanted))
+            folder = workspace.parent
+            reading.append(
+                self._read(workspace, WORKSPACE_FILE, lambda: from_workspace(folder, self._trust_of))
+            )
+        await asyncio.gather(*reading)
 
-    async def _read(self, path: Path, source: str) -> None:
+    def _of_user(self) -> FromWorkspace:
+        layer, warnings = from_file(self._user_file, USER_FILE)
+        return FromWorkspace(layer=layer, warnings=warnings)
+
+    def _trust_of(self, folder: str) -> tuple[str | None, str | None]:
+        known = self._trusted.read()
+        trust = known.by_path.get(folder)
+        return (None if trust is None else trust.sha256), known.problem
+
+    async def _read(self, path: Path, source: str, read: Callable[[], FromWorkspace]) -> None:
         try:
             async with asyncio.timeout(self._read_s):
-                self._files[path] = await in_own_thread(lambda: from_file(path, source))
+                self._files[path] = await in_own_thread(read)
         except TimeoutError:
-            layer = self._files.get(path, (None, ()))[0]
-            stale = "what it said before stays in force" if layer is not None else "it is ignored"
+            before = self._files.get(path, FromWorkspace())
+            stale = "what it said before stays in force" if before.layer is not None else "it is ignored"
             told = f"{source} could not be read within {self._read_s:g} seconds: {stale}"
-            self._files[path] = layer, (told,)
+            self._files[path] = replace(before, warnings=(told,))
 
     def layers(self, working_dir: str | None) -> tuple[Layer, ...]:
         """What was read last for a session in that folder, highest first. Reads nothing."""
         workspace = _file_of(working_dir)
         paths = (self._user_file,) if workspace is None else (workspace, self._user_file)
-        files = (self._files[path][0] for path in paths if path in self._files)
+        files = (self._files[path].layer for path in paths if path in self._files)
         client = () if self.client is None else (self.client,)
         return (*client, self._environment, *(layer for layer in files if layer is not None))
 
@@ -66,8 +92,17 @@ class Outside:
         paths = (self._user_file, _file_of(working_dir))
         return (
             *self._told,
-            *(text for path in paths if path in self._files for text in self._files[path][1]),
+            *(text for path in paths if path in self._files for text in self._files[path].warnings),
         )
+
+    def ignored(
+        self, working_dir: str | None, more: Sequence[IgnoredSetting] = ()
+    ) -> tuple[tuple[IgnoredSetting, ...], tuple[str, ...]]:
+        """(what the folder's file sets and is not in force, with `more`, and the same in one sentence)."""
+        path = _file_of(working_dir)
+        found = self._files.get(path) if path is not None else None
+        ignored = (*(() if found is None else found.ignored), *more)
+        return ignored, (how_to_trust(found, ignored),) if ignored and found is not None else ()
 
 
 def _file_of(working_dir: str | None) -> Path | None:

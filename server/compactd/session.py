@@ -32,8 +32,9 @@ from compactd.core.intake import Intake, New, take
 from compactd.core.lookup import Lookup
 from compactd.core.pieces import release
 from compactd.core.projection import Pending
-from compactd.core.settings import GivenSettings, Resolved, merge
+from compactd.core.settings import GivenSettings, IgnoredSetting, Resolved
 from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
+from compactd.core.untrusted import resolve
 from compactd.errors import InvalidParams, SessionBusy, SessionLocked
 from compactd.formats.journalled import decoder_of
 from compactd.messages import (
@@ -113,8 +114,15 @@ class Session:
         """False: kept in memory alone."""
         self.is_closed = False
         self.snapshots: Snapshots | None = None
-        self.working_dir = self.fold.opened.working_dir if self.fold.opened else None
+        opened = self.fold.opened
+        self.working_dir = opened.working_dir if opened else None
+        """The folder that a client named: its settings, snapshots and files are this session's."""
+        self.imported_dir = opened.imported_dir if opened else None
+        self.is_imported = opened is not None and opened.is_imported
         self.resolved: Resolved
+        self.ignored: tuple[IgnoredSetting, ...] = ()
+        """Settings of an untrusted source that this session's model makes too large or too small."""
+        self._standing: Standing | None = None
         self.lookup: Lookup | None
         self.counter: Counter
         self.counted: Recounting | None = None
@@ -125,28 +133,38 @@ class Session:
 
     def refresh(self) -> None:
         """Works out settings, window and counter anew. O(1), but where another estimator is to count."""
-        given = tuple(
-            (f"session/{layer}", msgspec.json.decode(self.fold.given[layer], type=GivenSettings))
-            for layer in ("configure", "start")
-            if layer in self.fold.given
-        )
-        named = ("session/start", GivenSettings(context_window=self.fold.model.context_window))
-        self.resolved = merge((*given, named, *self.world.layers(self.working_dir)))
-        rules = self.resolved.settings.rules
-        for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
-            if (by := self.world.switch(switches)) is not None:
-                off = msgspec.structs.replace(self.resolved.settings, **{name: False})
-                self.resolved = Resolved(settings=off, sources={**self.resolved.sources, name: by})
         model = self.fold.model
         self.lookup = self.world.lookup(model.model, model.base_url)
-        self.window = self._window()
+        self._look_at_window()
         self.counter = counter = self.counter_of(self.lookup)
         counted, self.counted = self.counted, None
         if counted is None or counted.counter != counter:
             counted = Recounting(counter, self.fold.originals.values())
         self.fold.recount(counter.name, counted.next)
         counted.forget()
-        self._standing: Standing | None = None
+        self._standing = None
+
+    def resolved_under(self, window: Window) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
+        """(the settings as they are with a model of these limits, what of them is ignored). O(settings)."""
+        given = tuple(
+            (f"session/{layer}", msgspec.json.decode(self.fold.given[layer], type=GivenSettings))
+            for layer in ("configure", "start")
+            if layer in self.fold.given
+        )
+        named = ("session/start", GivenSettings(context_window=self.fold.model.context_window))
+        resolved, ignored = resolve((*given, named, *self.world.layers(self.working_dir)), window)
+        rules = resolved.settings.rules
+        for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
+            if (by := self.world.switch(switches)) is not None:
+                off = msgspec.structs.replace(resolved.settings, **{name: False})
+                resolved = Resolved(settings=off, sources={**resolved.sources, name: by})
+        return resolved, ignored
+
+    def _look_at_window(self) -> None:
+        """Works out the model's limits anew, and the settings, some of which are taken only within them."""
+        self.window = self._window()
+        self.resolved, self.ignored = self.resolved_under(self.window)
+        self._standing = None
 
     def counter_of(self, found: Lookup | None) -> Counter:
         """The counter for a model, under this session's settings."""
@@ -158,6 +176,11 @@ class Session:
         base_url = self.fold.model.base_url
         learned = None if self.lookup is None else self.world.observed(self.lookup, base_url)
         return window_of(self.fold, self.lookup, learned)
+
+    @property
+    def shown_dir(self) -> str | None:
+        """The folder that paths in summaries are shown below."""
+        return self.working_dir or self.imported_dir
 
     @property
     def runs_loop(self) -> bool:
@@ -320,7 +343,8 @@ class Session:
         if intake.answer is not None:
             self.recoveries = 0
         if intake.report is not None:
-            self.window = self._window()
+            if self._window() != self.window:
+                self._look_at_window()
             self._standing = None
         return Taken(intake=intake, number=number)
 

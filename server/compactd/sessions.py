@@ -139,6 +139,11 @@ class Sessions:
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
         self.open[session_id] = session
+        if session.is_imported and want.working_dir not in (None, session.working_dir):
+            # The file's own folder gives nothing; one that the client names does.
+            session.working_dir = want.working_dir
+            await self.world.read_settings(session.working_dir)
+            session.refresh()
         state = session.fold
         if session.snapshots is None and (want.snapshots or state.takes_snapshots or state.snapshots):
             made = partial(_snapshots_of, self._trees, session_id)

@@ -2,26 +2,32 @@
 
 Each becomes one layer of `core.settings.merge`, with the name of where it came from. Precedence, highest
 first (behaviour.md, Settings): the request, `session/configure`, `session/start`, initialization options,
-environment, the workspace's `.compactd.toml`, the user's `config.toml`, the profile.
+environment, the workspace's `.compactd.toml`, the user's `config.toml`, the profile. A workspace's file that
+the user has not trusted sets only what `core.untrusted` allows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from compactd.core.settings import GivenSettings, validate
+from compactd.core.settings import GivenSettings, IgnoredSetting, validate
+from compactd.core.untrusted import harmless
 from compactd.errors import InvalidParams
 
 PREFIX = "COMPACTD_"
 WORKSPACE_FILE = ".compactd.toml"
-NOT_OF_WORKSPACE = ("model",)
-"""What a workspace's file may not set: a folder that was downloaded does not choose who reads the talk."""
 USER_FILE = "config.toml"
 FILE_LIMIT_BYTES = 1 << 20
+UNKNOWN_NAMED = 20
+"""Names that are no settings: so many are said one by one."""
+NAME_CHARS = 60
 
 Layer = tuple[str, GivenSettings]
 """(where it came from, what it sets)."""
@@ -65,10 +71,79 @@ def switch(environ: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 
 def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
-    """The layer of a TOML file: its `[compaction]` table and top-level `context_window`, with warnings.
+    """The layer of a TOML file that the user wrote: `[compaction]` and top-level `context_window`; warnings.
 
     A missing file is no layer. A file with a mistake sets what it can.
     """
+    data, warnings = bytes_of(path, source)
+    if data is None:
+        return None, warnings
+    given, warnings = from_bytes(data, source)
+    return (None if given is None else (source, given)), warnings
+
+
+class FromWorkspace(Struct, frozen=True, kw_only=True):
+    """What a folder's `.compactd.toml` comes to."""
+
+    layer: Layer | None = None
+    warnings: tuple[str, ...] = ()
+    """What is wrong with the file."""
+    ignored: tuple[IgnoredSetting, ...] = ()
+    """What it sets and is not in force, because the folder is not trusted."""
+    folder: str | None = None
+    """Without symbolic links; none if there is no file."""
+    was_trusted: bool = False
+    """The folder was trusted with other contents."""
+
+
+TrustOf = Callable[[str], tuple[str | None, str | None]]
+"""Of a folder without symbolic links: (the hash that the user trusted, why nothing can be trusted)."""
+
+
+def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
+    """What the file in `folder` comes to: all of it if the user trusted these very bytes in this very folder,
+    otherwise what a stranger may set."""
+    if "\0" in str(folder):
+        return FromWorkspace()
+    real = Path(os.path.realpath(folder))
+    data, warnings = bytes_of(real / WORKSPACE_FILE, WORKSPACE_FILE)
+    if data is None:
+        return FromWorkspace(warnings=warnings)
+    given, warnings = from_bytes(data, WORKSPACE_FILE)
+    if given is None:
+        return FromWorkspace(warnings=warnings, folder=str(real))
+    trusted, problem = trust_of(str(real))
+    if trusted == digest_of(data):
+        return FromWorkspace(layer=(WORKSPACE_FILE, given), warnings=warnings, folder=str(real))
+    kept, ignored = harmless(given, WORKSPACE_FILE)
+    return FromWorkspace(
+        layer=(WORKSPACE_FILE, kept),
+        warnings=warnings if problem is None else (*warnings, problem),
+        ignored=ignored,
+        folder=str(real),
+        was_trusted=trusted is not None,
+    )
+
+
+def digest_of(data: bytes) -> str:
+    """SHA-256 in lower-case hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str:
+    """One sentence for a person: what of the folder's file is ignored, why, and what to do."""
+    names = ", ".join(dict.fromkeys(one.name for one in ignored))
+    why = "changed since you trusted it" if found.was_trusted else "is not trusted"
+    folder = shlex.quote("".join(char if char.isprintable() else "?" for char in found.folder or ""))
+    them = "it" if len(ignored) == 1 else "them"
+    return (
+        f"{WORKSPACE_FILE} {why}, so these settings of it are ignored: {names}. "
+        f"Read the file; `compactd trust {folder}` applies {them}."
+    )
+
+
+def bytes_of(path: Path, source: str) -> tuple[bytes | None, tuple[str, ...]]:
+    """(what stands in a file of settings, what is wrong with it); nothing of both where it is not there."""
     try:
         # In a workspace that came from elsewhere it may be a link to `/dev/zero`: no size, and no end.
         with path.open("rb") as file:
@@ -79,6 +154,11 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
         return None, (f"{source} is ignored: {error}",)
     if len(data) > FILE_LIMIT_BYTES:
         return None, (f"{source} is ignored: it is larger than {FILE_LIMIT_BYTES} bytes",)
+    return data, ()
+
+
+def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
+    """(what a file of settings sets, what is wrong with it); none where it is no TOML."""
     import tomllib
 
     try:
@@ -91,12 +171,15 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
     known = {field.encode_name for field in msgspec.structs.fields(GivenSettings)}
     kept: dict[str, object] = {}
     warnings: list[str] = []
+    unknown = [name for name in given if name not in known]
+    for name in unknown[:UNKNOWN_NAMED]:
+        warnings.append(f"{source}: compaction.{_shown(name)} is no setting; it is ignored")
+    if len(unknown) > UNKNOWN_NAMED:
+        warnings.append(
+            f"{source}: {len(unknown) - UNKNOWN_NAMED:,} more names are no settings; they are ignored"
+        )
     for name, value in given.items():
         if name not in known:
-            warnings.append(f"{source}: compaction.{name} is no setting; it is ignored")
-            continue
-        if source == WORKSPACE_FILE and name in NOT_OF_WORKSPACE:
-            warnings.append(f"{source}: compaction.{name} is ignored: only the user names a summariser")
             continue
         try:
             validate(msgspec.convert({name: value}, GivenSettings), "")
@@ -104,7 +187,12 @@ def from_file(path: Path, source: str) -> tuple[Layer | None, tuple[str, ...]]:
             warnings.append(f"{source}: compaction.{name} is ignored: {error}")
             continue
         kept[name] = value
-    return (source, msgspec.convert(kept, GivenSettings)), tuple(warnings)
+    return msgspec.convert(kept, GivenSettings), tuple(warnings)
+
+
+def _shown(name: str) -> str:
+    """A name of a stranger's, for a terminal: short and printable."""
+    return "".join(char if char.isprintable() else "?" for char in name[:NAME_CHARS])
 
 
 def from_client(settings: Raw) -> Layer:

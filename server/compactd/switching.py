@@ -78,7 +78,7 @@ def _under(session: Session, found: Lookup, base_url: str | None, counted: Recou
         )
     )
     window = known_window(found, session.world.observed(found, base_url))
-    return stand(session.resolved, window, Size(estimated=estimated))
+    return stand(session.resolved_under(window)[0], window, Size(estimated=estimated))
 
 
 async def _made_to_fit(

@@ -157,7 +157,8 @@ def test_a_workspaces_file_sets_neither_urls_nor_headers_nor_keys_nor_commands_n
     from_there = {name: one["value"] for name, one in told.items() if one["source"] == ".compactd.toml"}
     assert from_there == {"keep_messages": 7, "context_window": 50_000}
     assert told["model"]["value"] is None
-    for name in ("model", "base_url", "headers", "key", "command", "hook"):
+    assert [one["name"] for one in started["ignored_settings"]] == ["model"]
+    for name in ("base_url", "headers", "key", "command", "hook"):
         assert any(f"compaction.{name} is" in warning for warning in started["warnings"]), name
     assert done["compacted"] is False
     assert sorted(path.name for path in tmp_path.iterdir()) == [".compactd.toml"]

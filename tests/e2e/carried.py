@@ -29,6 +29,18 @@ def export(daemon: Daemon, session: str, format: str = "compactd") -> str:
     return str(daemon.call("session/export", session_id=session, format=format)["content"])
 
 
+SETTINGS = {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10, **CHARS4}
+"""Of `rich`. An imported file brings sizes alone, within bounds: whoever imports gives the others again."""
+
+PROMPT_IS_TOLD = "the file brings a system prompt of 9 characters"
+
+
+def again(daemon: Daemon, answer: dict[str, Any]) -> str:
+    """The imported session, with the settings that its file may not bring."""
+    daemon.call("session/start", session_id=answer["session_id"], compaction=SETTINGS)
+    return str(answer["session_id"])
+
+
 def rich(daemon: Daemon, **more: Any) -> str:
     """A session in which much has happened."""
     params = {
@@ -36,7 +48,7 @@ def rich(daemon: Daemon, **more: Any) -> str:
         "system_prompt": "You help.",
         "tools": TOOLS,
         "title": "A title",
-        "compaction": {"context_window": 100_000, "prune_minimum": 10, "prune_protect": 10, **CHARS4},
+        "compaction": SETTINGS,
         **more,
     }
     session = str(daemon.call("session/start", **params)["session_id"])
@@ -49,7 +61,7 @@ def rich(daemon: Daemon, **more: Any) -> str:
     ]
     usage = {"input_tokens": 1500, "output_tokens": 20}
     daemon.call("session/append", session_id=session, messages=[odd, *work, *turns(6, 200)])
-    daemon.call("session/pin", session_id=session, entry_ids=["e7"])
+    daemon.call("session/pin", session_id=session, entry_ids=["e6"])
     daemon.call("session/compact", session_id=session, keep_recent=900)
     daemon.call("turn/end", session_id=session, messages=[assistant(20)], usage=usage)
     daemon.call("session/compact", session_id=session, keep_recent=300)

@@ -43,7 +43,7 @@ def test_a_stored_session_whose_settings_cannot_be_read_any_more_is_resumed(
 ) -> None:
     daemon, work = spawn(), tmp_path / "work"
     work.mkdir()
-    (work / ".compactd.toml").write_text("[compaction]\nprune_minimum = 333\n")
+    (work / ".compactd.toml").write_text("[compaction]\nprune_minimum = 33_300\n")
     daemon.call("session/start", session_id="s", working_dir=str(work))
     daemon.call("session/close", session_id="s")
     (work / ".compactd.toml").unlink()
@@ -54,7 +54,7 @@ def test_a_stored_session_whose_settings_cannot_be_read_any_more_is_resumed(
     assert resumed["resumed"] is True
     assert "what it said before stays in force" in resumed["warnings"][0]
     told = daemon.call("session/configure", session_id="s")["settings"]["prune_minimum"]
-    assert told == {"value": 333, "source": ".compactd.toml"}
+    assert told == {"value": 33_300, "source": ".compactd.toml"}
 
 
 def test_a_settings_file_is_read_again_when_its_session_is_started_again(
@@ -66,13 +66,13 @@ def test_a_settings_file_is_read_again_when_its_session_is_started_again(
         settings = daemon.call("session/configure", session_id="s")["settings"]
         return int(settings["prune_minimum"]["value"])
 
-    file.write_text("[compaction]\nprune_minimum = 333\n")
+    file.write_text("[compaction]\nprune_minimum = 33_300\n")
     daemon.call("session/start", session_id="s", working_dir=str(tmp_path))
     first = told()
-    file.write_text("[compaction]\nprune_minimum = 444\n")
+    file.write_text("[compaction]\nprune_minimum = 44_400\n")
     daemon.call("session/configure", session_id="s", compaction={"prune": True})
     unread = told()
 
     assert daemon.call("session/start", session_id="s")["resumed"] is True
 
-    assert (first, unread, told()) == (333, 333, 444)
+    assert (first, unread, told()) == (33_300, 33_300, 44_400)

@@ -7,7 +7,7 @@ import os
 import stat
 from pathlib import Path
 
-from e2e.carried import FORMATS, export, rich, seen
+from e2e.carried import FORMATS, again, export, rich, seen
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.talk import turns
@@ -96,7 +96,7 @@ def test_a_session_in_memory_alone_can_be_exported_and_comes_in_as_one_on_the_di
 
     answer = daemon.call("session/import", content=export(daemon, session))
 
-    assert seen(daemon, answer["session_id"]) == seen(daemon, session)
+    assert seen(daemon, again(daemon, answer)) == seen(daemon, session)
 
 
 def test_other_sessions_are_answered_while_a_large_file_comes_in_and_the_client_is_told_how_far_it_is(

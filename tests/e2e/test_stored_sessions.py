@@ -79,7 +79,7 @@ def test_configure_tells_each_setting_and_where_it_came_from(spawn: Spawn, tmp_p
     (config / "config.toml").write_text("[compaction]\nsummary_tokens = 900\nprune_protect = 111\n")
     work = tmp_path / "work"
     work.mkdir()
-    (work / ".compactd.toml").write_text("[compaction]\nprune_protect = 222\nprune_minimum = 333\n")
+    (work / ".compactd.toml").write_text("[compaction]\nprune_protect = 22200\nprune_minimum = 33300\n")
     daemon = spawn(env={"COMPACTD_PRUNE_MINIMUM": "444", "COMPACTD_TOOL_OUTPUT_CHARS": "555"})
     daemon.call(
         "initialize",
@@ -104,7 +104,7 @@ def test_configure_tells_each_setting_and_where_it_came_from(spawn: Spawn, tmp_p
     assert told("split_min_messages") == (8, "session/start")
     assert told("tool_output_chars") == (666, "initializationOptions")
     assert told("prune_minimum") == (444, "environment")
-    assert told("prune_protect") == (222, ".compactd.toml")
+    assert told("prune_protect") == (22_200, ".compactd.toml")
     assert told("summary_tokens") == (900, "config.toml")
     assert told("enabled") == (True, "profile default")
 

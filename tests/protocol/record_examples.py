@@ -25,7 +25,7 @@ FILE = Path(__file__).parents[2] / "server/compactd/rpc/schema/examples.json"
 CLOCK = 1_763_750_000.0
 HOME = "/home/me"
 
-TIMES = ("created_at", "updated_at", "at", "time")
+TIMES = ("created_at", "updated_at", "trusted_at", "at", "time")
 MEASURED = ("duration_ms", "pid", "uptime_s", "delay_s", "bytes")
 NAMED = ("demo", "loop")
 """Sessions that were given an id; others get one that no other has."""
@@ -123,6 +123,7 @@ def record(folder: Path) -> dict[str, Any]:
             _conversation(told, work)
             _time_travel(told, work)
             _facts(told)
+            _trust(told, work)
             _own_loop(told, server)
             told.call("session/close", session_id="demo")
             told.call("session/delete", session_id="demo")
@@ -207,6 +208,12 @@ def _facts(told: Recorder) -> None:
     told.call("overflow/classify", status=400, body=OVERFLOW)
     told.call("daemon/ping")
     told.call("daemon/info")
+
+
+def _trust(told: Recorder, work: Path) -> None:
+    (work / ".compactd.toml").write_text('[compaction]\nkeep_messages = 8\nstrategy = "summarize"\n')
+    told.call("trust/set", path=str(work), trusted=True)
+    told.call("trust/list")
 
 
 def _own_loop(told: Recorder, server: Loopback) -> None:

@@ -54,6 +54,7 @@ def test_the_specs_names_count_in_each_layer_of_settings(tmp_path: Path) -> None
     env = {"COMPACTD_AUTO": "false", "COMPACTD_PRUNE": "false", "COMPACTD_CONTEXT_WINDOW": "3000"}
 
     with Daemon(tmp_path / "home") as daemon:
+        daemon.call("trust/set", path=str(work), trusted=True)
         users = switches(daemon)
         workspaces = switches(daemon, working_dir=str(work))
         asked = switches(daemon, working_dir=str(work), compaction={**OFF, "context_window": 5000})

@@ -131,16 +131,18 @@ def test_the_environment_sets_a_name_and_beats_both_files(
 ) -> None:
     value, other = NAMES[name]
     (tmp_path / ".compactd.toml").write_text(table({name: other}))
+    by_environment.call("trust/set", path=str(tmp_path), trusted=True)
 
     assert told(by_environment, name, working_dir=str(tmp_path)) == (value, "environment")
 
 
 @EACH_NAME
-def test_the_workspaces_file_sets_a_name_and_beats_the_users(
+def test_a_trusted_workspaces_file_sets_a_name_and_beats_the_users(
     by_user: Daemon, tmp_path: Path, name: str
 ) -> None:
     value, other = NAMES[name]
     (tmp_path / ".compactd.toml").write_text(table({name: other}))
+    by_user.call("trust/set", path=str(tmp_path), trusted=True)
 
     assert told(by_user, name, working_dir=str(tmp_path)) == (other, ".compactd.toml")
     found, source = told(by_user, name)
@@ -257,6 +259,7 @@ def test_each_of_those_names_is_taken_and_answered_with_its_source(
 ) -> None:
     # JSON's text, numbers, switches and lists are TOML's, too.
     (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{name} = {json.dumps(ALL[name])}\n")
+    daemon.call("trust/set", path=str(tmp_path), trusted=True)
     session = daemon.call("session/start", working_dir=str(tmp_path), persist=False)["session_id"]
     by_start = daemon.call("session/start", compaction={name: ALL[name]}, persist=False)["session_id"]
 

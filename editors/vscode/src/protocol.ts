@@ -346,6 +346,14 @@ export interface ClassifyParams {
   session_id?: string | null;
 }
 
+/** Params of `trust/set`. */
+export interface TrustParams {
+  /** The absolute path of a folder. */
+  path: string;
+  /** False takes the trust back. */
+  trusted: boolean;
+}
+
 /** Result of `session/compacting`; what is left out stays as it is. */
 export interface HookAnswer {
   cancel?: boolean | null;
@@ -487,6 +495,8 @@ export interface StartResult {
   /** The number of the last event sent for this session; 0 at opening. */
   seq: number;
   warnings: string[];
+  /** What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted. */
+  ignored_settings: IgnoredSetting[];
 }
 
 /** Where a session stands: what was billed, and how full the context is. Tokens. */
@@ -513,6 +523,15 @@ export interface TokenUsage {
   /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
   decision: "fits" | "due" | "over";
   epoch: number;
+}
+
+/** A setting that was given and is not in force, because its source is not trusted with it. */
+export interface IgnoredSetting {
+  /** As in `compaction`. */
+  name: string;
+  /** `.compactd.toml`, or `session/import` for what an imported file holds. */
+  source: string;
+  reason: string;
 }
 
 /** Result of `session/append`. When it is there, the messages are durable. */
@@ -741,6 +760,8 @@ export interface SessionInfo {
 export interface ConfigureResult {
   settings: { [key: string]: Setting };
   warnings: string[];
+  /** As in `session/start`. */
+  ignored_settings: IgnoredSetting[];
 }
 
 /** A value and where it came from. */
@@ -793,6 +814,8 @@ export interface ImportResult {
   message_count: number;
   /** What could not be read, or was left out on purpose. */
   warnings: string[];
+  /** What the file sets and is not in force: an imported file brings sizes alone. */
+  ignored_settings: IgnoredSetting[];
 }
 
 /** Result of `session/export`. */
@@ -838,6 +861,8 @@ export interface CompactionState {
   history: CompactionResult[];
   settings: { [key: string]: Setting };
   last?: CompactionResult | null;
+  /** As in `session/start`. */
+  ignored_settings?: IgnoredSetting[];
 }
 
 /** Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events. */
@@ -978,6 +1003,46 @@ export interface ClassifyResult {
   fix: "compact" | "lower_output" | "truncate_item" | "retry_later" | "none";
   /** What decided, in a few words. */
   evidence: string;
+}
+
+/** Result of `trust/set`. Sessions see it at their next `session/start`. */
+export interface TrustResult {
+  /** The folder, with symbolic links resolved. */
+  path: string;
+  trusted: boolean;
+  /** False where it was so already. */
+  changed: boolean;
+  /** Of the bytes of `.compactd.toml` that are trusted now. */
+  sha256: string | null;
+  /** What the trusted file sets. */
+  settings: TrustedSetting[];
+  /** What of the file is no setting. */
+  warnings: string[];
+}
+
+/** One setting of a trusted file. */
+export interface TrustedSetting {
+  name: string;
+  value: Json;
+  /** What the trust allows, in words; null where an untrusted file may set it, too. */
+  allows: string | null;
+}
+
+/** Result of `trust/list`. */
+export interface TrustList {
+  /** By path. */
+  folders: TrustedFolder[];
+  /** Why the list of trusted folders cannot be used; then no folder is trusted. */
+  problem: string | null;
+}
+
+/** A folder whose `.compactd.toml` the user trusted. */
+export interface TrustedFolder {
+  path: string;
+  sha256: string;
+  trusted_at: number;
+  /** `changed`: the file is another one now, so it is not trusted. `missing`: there is none. */
+  state: "trusted" | "changed" | "missing";
 }
 
 /** Result of `daemon/info`. */
@@ -1356,6 +1421,10 @@ export interface Requests {
   "models/forget": { params: ForgetParams; result: ForgetResult };
   /** Whether a failed model request was an overflow, what it says, and what mends it. */
   "overflow/classify": { params: ClassifyParams; result: ClassifyResult };
+  /** Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. Without trust the file may only set sizes, within bounds (docs/settings.md). */
+  "trust/set": { params: TrustParams; result: TrustResult };
+  /** The folders that were trusted, and whether their files are still the same. */
+  "trust/list": { params: Nothing; result: TrustList };
   /** Answers. */
   "daemon/ping": { params: Nothing; result: Nothing };
   /** This daemon. */

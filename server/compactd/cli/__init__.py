@@ -37,6 +37,8 @@ COMMANDS = {
     "conformance": About("", "whether a program speaks the protocol and keeps its laws"),
     "install": About("AGENT", "hooks into Claude Code, Codex or Gemini CLI: what compactions lose"),
     "uninstall": About("AGENT", "the same out again"),
+    "trust": About("[DIR]", "lets a folder's .compactd.toml decide what a stranger's may not"),
+    "untrust": About("DIR", "takes that trust back"),
     "hook": About("AGENT", "what those agents run at their events"),
     "statusline": About("AGENT", "one line for Claude Code's status line"),
     "acp": About("[-- AGENT]", "an agent for Zed and other ACP editors, or before another one"),

@@ -21,7 +21,8 @@ ABOUT = f"""\
 Looks for torn, damaged and repeated lines, results without calls and calls without
 results, wrong roles, and summaries that stand twice; prints each with its place.
 `--repair OUT` writes a copy without them, in the same format; FILE is never changed.
-Exits 1 where something was found, 0 where not.
+Exits 1 where something was found, 0 where not. Without FILE, or with --trust: the folders
+whose .compactd.toml you trusted, and which of those files have changed since.
 
 {KNOWN}
 """
@@ -36,6 +37,7 @@ class Options(Struct, frozen=True, kw_only=True):
     file: str | None
     output: str | None
     hooks: bool
+    trust: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -44,6 +46,10 @@ def run(options: Options, page: Page) -> int:
         from compactd.cli.hook import report
 
         return report(page)
+    if options.trust or (options.file is None and options.output is None):
+        from compactd.cli.trust import list_folders
+
+        return list_folders(page)
     if options.file is None:
         raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
     path = checked(options.file)
@@ -132,6 +138,7 @@ COMMAND = Command(
         Argument("file", "a session file, - for standard input", is_file=True, required=False),
         Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
         Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
+        Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
     ),
     examples=(
         ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),

@@ -218,7 +218,7 @@ def begin(
             "context_window": window or conversation.context_window,
             "system_prompt": conversation.system_prompt,
             "tools": conversation.tools or None,
-            "working_dir": conversation.working_dir,
+            # Not the folder that the file names: its settings, which the user may trust, are not this file's.
             "title": conversation.title,
             "client": {"name": "compactd command line", "version": __version__},
         },

@@ -50,6 +50,8 @@ from compactd.rpc.wire import (
     SearchResult,
     StartResult,
     StateResult,
+    TrustList,
+    TrustResult,
     UndoResult,
 )
 
@@ -654,6 +656,30 @@ class Calls(ABC):
             session_id=session_id,
         )
         return self.ask("overflow/classify", params, ClassifyResult, timeout_s=timeout_s)
+
+    def trust_set(
+        self,
+        *,
+        path: str,
+        trusted: bool,
+        timeout_s: float = TIMEOUT_S,
+    ) -> TrustResult:
+        """`trust/set`: Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person
+        decides this. Without trust the file may only set sizes, within bounds (docs/settings.md).
+        """
+        params = given(
+            path=path,
+            trusted=trusted,
+        )
+        return self.ask("trust/set", params, TrustResult, timeout_s=timeout_s)
+
+    def trust_list(
+        self,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> TrustList:
+        """`trust/list`: The folders that were trusted, and whether their files are still the same."""
+        return self.ask("trust/list", None, TrustList, timeout_s=timeout_s)
 
     def daemon_ping(
         self,
@@ -1262,6 +1288,30 @@ class AsyncCalls(ABC):
             session_id=session_id,
         )
         return await self.ask("overflow/classify", params, ClassifyResult, timeout_s=timeout_s)
+
+    async def trust_set(
+        self,
+        *,
+        path: str,
+        trusted: bool,
+        timeout_s: float = TIMEOUT_S,
+    ) -> TrustResult:
+        """`trust/set`: Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person
+        decides this. Without trust the file may only set sizes, within bounds (docs/settings.md).
+        """
+        params = given(
+            path=path,
+            trusted=trusted,
+        )
+        return await self.ask("trust/set", params, TrustResult, timeout_s=timeout_s)
+
+    async def trust_list(
+        self,
+        *,
+        timeout_s: float = TIMEOUT_S,
+    ) -> TrustList:
+        """`trust/list`: The folders that were trusted, and whether their files are still the same."""
+        return await self.ask("trust/list", None, TrustList, timeout_s=timeout_s)
 
     async def daemon_ping(
         self,

@@ -51,6 +51,10 @@ class Opened(Struct, frozen=True, kw_only=True, tag="session", omit_defaults=Tru
     at: float
     parent_session_id: str | None = None
     working_dir: str | None = None
+    imported_dir: str | None = None
+    """The folder that an imported file names. It shortens paths in summaries and gives nothing else: neither
+    the folder's settings nor its snapshots, and recall does not count the session among the folder's."""
+    is_imported: bool = False
 
 
 class Appended(Struct, frozen=True, kw_only=True, tag="message", omit_defaults=True):

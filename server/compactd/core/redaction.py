@@ -198,7 +198,8 @@ def _others(
     for entry in entries:
         match entry:
             case Opened():
-                yield "\n".join((entry.id, entry.parent_session_id or "", entry.working_dir or ""))
+                folder = entry.working_dir or entry.imported_dir or ""
+                yield "\n".join((entry.id, entry.parent_session_id or "", folder))
             case ModelSet():
                 yield f"{entry.model or ''}\n{entry.base_url or ''}"
             case SettingsSet():

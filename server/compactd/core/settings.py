@@ -94,6 +94,16 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     not enough gives way to the next strategy, and `reason` says so; 0 (never) to 1."""
 
 
+class IgnoredSetting(Struct, frozen=True, kw_only=True):
+    """A setting that was given and is not in force, because its source is not trusted with it."""
+
+    name: str
+    """As in `compaction`."""
+    source: str
+    """`.compactd.toml`, or `session/import` for what an imported file holds."""
+    reason: str
+
+
 class Resolved(Struct, frozen=True, kw_only=True):
     """The settings in force."""
 

@@ -14,7 +14,7 @@ from compactd.core.fold import Fold
 from compactd.core.lookup import Lookup, Tried
 from compactd.core.observed import Observed
 from compactd.core.pins import pinned_of
-from compactd.core.settings import values_of
+from compactd.core.settings import IgnoredSetting, values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
 from compactd.listing import Row
@@ -121,7 +121,7 @@ def row_of(row: Row) -> wire.SessionInfo:
     )
 
 
-def state_of(session: Session) -> wire.StateResult:
+def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.StateResult:
     """Where a session stands. O(compactions)."""
     standing, state = session.standing(), session.fold
     done = [bare(step) for step in state.compactions()]
@@ -148,6 +148,7 @@ def state_of(session: Session) -> wire.StateResult:
             last=done[-1] if done else None,
             history=tuple(done),
             settings=settings_of(session),
+            ignored_settings=ignored,
         ),
         queued=len(state.queued),
     )

@@ -285,6 +285,23 @@ METHODS: dict[str, Method] = {
             "Whether a failed model request was an overflow, what it says, and what mends it.",
             "none",
         ),
+        _row(
+            "trust/set",
+            wire.TrustParams,
+            wire.TrustResult,
+            (StorageFailed,),
+            "Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. "
+            "Without trust the file may only set sizes, within bounds (docs/settings.md).",
+            "none",
+        ),
+        _row(
+            "trust/list",
+            wire.Nothing,
+            wire.TrustList,
+            (),
+            "The folders that were trusted, and whether their files are still the same.",
+            "none",
+        ),
         _row("daemon/ping", wire.Nothing, wire.Nothing, (), "Answers.", "none"),
         _row("daemon/info", wire.Nothing, wire.InfoResult, (), "This daemon.", "none"),
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from compactd.core.settings import GivenSettings
+from compactd.core.settings import GivenSettings, IgnoredSetting
 from compactd.messages import CompactionResult, Confidence, Decision, Floor, Status, TokenUsage
 
 SessionId = Annotated[
@@ -110,6 +110,8 @@ class StartResult(Wire, frozen=True, kw_only=True):
     seq: int
     """The number of the last event sent for this session; 0 at opening."""
     warnings: tuple[str, ...]
+    ignored_settings: tuple[IgnoredSetting, ...] = ()
+    """What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted."""
 
 
 class AppendParams(Wire, frozen=True, kw_only=True):
@@ -355,6 +357,8 @@ class ConfigureResult(Wire, frozen=True, kw_only=True):
 
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
+    ignored_settings: tuple[IgnoredSetting, ...] = ()
+    """As in `session/start`."""
 
 
 class PinParams(Wire, frozen=True, kw_only=True):
@@ -445,6 +449,8 @@ class ImportResult(Wire, frozen=True, kw_only=True):
     """Messages of the view."""
     warnings: tuple[str, ...]
     """What could not be read, or was left out on purpose."""
+    ignored_settings: tuple[IgnoredSetting, ...] = ()
+    """What the file sets and is not in force: an imported file brings sizes alone."""
 
 
 class ExportParams(Wire, frozen=True, kw_only=True):
@@ -492,6 +498,8 @@ class CompactionState(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Completed ones, oldest first, without their summaries."""
     settings: dict[str, Setting]
     last: CompactionResult | None = None
+    ignored_settings: tuple[IgnoredSetting, ...] = ()
+    """As in `session/start`."""
 
 
 class StateResult(Wire, frozen=True, kw_only=True):
@@ -749,6 +757,59 @@ class ForgetResult(Wire, frozen=True, kw_only=True):
     """Result of `models/forget`."""
 
     forgotten: int
+
+
+class TrustParams(Wire, frozen=True, kw_only=True):
+    """Params of `trust/set`."""
+
+    path: str
+    """The absolute path of a folder."""
+    trusted: bool
+    """False takes the trust back."""
+
+
+class TrustResult(Wire, frozen=True, kw_only=True):
+    """Result of `trust/set`. Sessions see it at their next `session/start`."""
+
+    path: str
+    """The folder, with symbolic links resolved."""
+    trusted: bool
+    changed: bool
+    """False where it was so already."""
+    sha256: str | None = None
+    """Of the bytes of `.compactd.toml` that are trusted now."""
+    settings: tuple[TrustedSetting, ...] = ()
+    """What the trusted file sets."""
+    warnings: tuple[str, ...] = ()
+    """What of the file is no setting."""
+
+
+class TrustedSetting(Wire, frozen=True, kw_only=True):
+    """One setting of a trusted file."""
+
+    name: str
+    value: Raw
+    allows: str | None = None
+    """What the trust allows, in words; null where an untrusted file may set it, too."""
+
+
+class TrustedFolder(Wire, frozen=True, kw_only=True):
+    """A folder whose `.compactd.toml` the user trusted."""
+
+    path: str
+    sha256: str
+    trusted_at: float
+    state: Literal["trusted", "changed", "missing"]
+    """`changed`: the file is another one now, so it is not trusted. `missing`: there is none."""
+
+
+class TrustList(Wire, frozen=True, kw_only=True):
+    """Result of `trust/list`."""
+
+    folders: tuple[TrustedFolder, ...]
+    """By path."""
+    problem: str | None = None
+    """Why the list of trusted folders cannot be used; then no folder is trusted."""
 
 
 class ClassifyParams(Wire, frozen=True, kw_only=True):

@@ -237,6 +237,11 @@
 ---@field profile? string|nil Whose rule for an error without a body holds; the session's, else `default`.
 ---@field session_id? string|nil A session that knows its size and window.
 
+--- Params of `trust/set`.
+---@class compactd.TrustParams
+---@field path string The absolute path of a folder.
+---@field trusted boolean False takes the trust back.
+
 --- Result of `session/compacting`; what is left out stays as it is.
 ---@class compactd.HookAnswer
 ---@field cancel? boolean|nil
@@ -344,6 +349,7 @@
 ---@field message_count integer Messages of the view.
 ---@field seq integer The number of the last event sent for this session; 0 at opening.
 ---@field warnings string[]
+---@field ignored_settings compactd.IgnoredSetting[] What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted.
 
 --- Where a session stands: what was billed, and how full the context is. Tokens.
 ---@class compactd.TokenUsage
@@ -362,6 +368,12 @@
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
 ---@field epoch integer
+
+--- A setting that was given and is not in force, because its source is not trusted with it.
+---@class compactd.IgnoredSetting
+---@field name string As in `compaction`.
+---@field source string `.compactd.toml`, or `session/import` for what an imported file holds.
+---@field reason string
 
 --- Result of `session/append`. When it is there, the messages are durable.
 ---@class compactd.AppendResult
@@ -536,6 +548,7 @@
 ---@class compactd.ConfigureResult
 ---@field settings table<string, compactd.Setting>
 ---@field warnings string[]
+---@field ignored_settings compactd.IgnoredSetting[] As in `session/start`.
 
 --- A value and where it came from.
 ---@class compactd.Setting
@@ -571,6 +584,7 @@
 ---@field format string
 ---@field message_count integer Messages of the view.
 ---@field warnings string[] What could not be read, or was left out on purpose.
+---@field ignored_settings compactd.IgnoredSetting[] What the file sets and is not in force: an imported file brings sizes alone.
 
 --- Result of `session/export`.
 ---@class compactd.ExportResult
@@ -606,6 +620,7 @@
 ---@field history compactd.CompactionResult[] Completed ones, oldest first, without their summaries.
 ---@field settings table<string, compactd.Setting>
 ---@field last? compactd.CompactionResult|nil
+---@field ignored_settings? compactd.IgnoredSetting[] As in `session/start`.
 
 --- Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events.
 ---@class compactd.PromptResult
@@ -716,6 +731,33 @@
 ---@field requested integer|nil What was compared with it, in tokens.
 ---@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none"
 ---@field evidence string What decided, in a few words.
+
+--- Result of `trust/set`. Sessions see it at their next `session/start`.
+---@class compactd.TrustResult
+---@field path string The folder, with symbolic links resolved.
+---@field trusted boolean
+---@field changed boolean False where it was so already.
+---@field sha256 string|nil Of the bytes of `.compactd.toml` that are trusted now.
+---@field settings compactd.TrustedSetting[] What the trusted file sets.
+---@field warnings string[] What of the file is no setting.
+
+--- One setting of a trusted file.
+---@class compactd.TrustedSetting
+---@field name string
+---@field value any
+---@field allows string|nil What the trust allows, in words; null where an untrusted file may set it, too.
+
+--- Result of `trust/list`.
+---@class compactd.TrustList
+---@field folders compactd.TrustedFolder[] By path.
+---@field problem string|nil Why the list of trusted folders cannot be used; then no folder is trusted.
+
+--- A folder whose `.compactd.toml` the user trusted.
+---@class compactd.TrustedFolder
+---@field path string
+---@field sha256 string
+---@field trusted_at number
+---@field state "trusted"|"changed"|"missing" `changed`: the file is another one now, so it is not trusted. `missing`: there is none.
 
 --- Result of `daemon/info`.
 ---@class compactd.InfoResult
@@ -1037,6 +1079,10 @@ return {
     ["models/forget"] = { params = "compactd.ForgetParams", result = "compactd.ForgetResult" },
     --- Whether a failed model request was an overflow, what it says, and what mends it.
     ["overflow/classify"] = { params = "compactd.ClassifyParams", result = "compactd.ClassifyResult" },
+    --- Trusts what a folder's `.compactd.toml` holds now, or takes that back; a person decides this. Without trust the file may only set sizes, within bounds (docs/settings.md).
+    ["trust/set"] = { params = "compactd.TrustParams", result = "compactd.TrustResult" },
+    --- The folders that were trusted, and whether their files are still the same.
+    ["trust/list"] = { params = "compactd.Nothing", result = "compactd.TrustList" },
     --- Answers.
     ["daemon/ping"] = { params = "compactd.Nothing", result = "compactd.Nothing" },
     --- This daemon.

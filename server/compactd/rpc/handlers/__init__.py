@@ -12,6 +12,7 @@ from compactd.rpc.handlers.files import FileHandlers
 from compactd.rpc.handlers.prompting import PromptingHandlers
 from compactd.rpc.handlers.reading import ReadingHandlers
 from compactd.rpc.handlers.sessions import SessionHandlers
+from compactd.rpc.handlers.trusting import TrustHandlers
 
 if TYPE_CHECKING:
     from compactd.daemon import Daemon
@@ -24,6 +25,7 @@ AREAS = (
     PromptingHandlers,
     FactHandlers,
     FileHandlers,
+    TrustHandlers,
 )
 
 

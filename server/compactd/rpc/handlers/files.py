@@ -85,6 +85,7 @@ class FileHandlers(Area):
             format=imported.format,
             message_count=len(imported.session.fold.items),
             warnings=imported.warnings,
+            ignored_settings=imported.ignored,
         )
 
     async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:

@@ -153,4 +153,6 @@ class ReadingHandlers(Area):
 
     def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
         """At once, whatever runs."""
-        return answers.state_of(self._sessions.get(params.session_id))
+        session = self._sessions.get(params.session_id)
+        ignored, _ = self._daemon.outside.ignored(session.working_dir, session.ignored)
+        return answers.state_of(session, ignored)

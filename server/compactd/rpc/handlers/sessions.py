@@ -52,6 +52,7 @@ class SessionHandlers(Area):
         )
         session = started.session
         usage = session.token_usage()
+        ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
         return wire.StartResult(
             session_id=session.id,
             resumed=started.resumed,
@@ -65,8 +66,10 @@ class SessionHandlers(Area):
             warnings=(
                 *started.warnings,
                 *self._daemon.outside.warnings(session.working_dir),
+                *told,
                 *self._daemon.catalogue.warnings,
             ),
+            ignored_settings=ignored,
         )
 
     async def model_set(self, params: wire.ModelSetParams, request: Request) -> wire.ModelSetResult:
@@ -117,8 +120,11 @@ class SessionHandlers(Area):
                 await session.durable(number)
             if session.token_usage() != before:
                 session.tell_usage()
+            ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
             return wire.ConfigureResult(
-                settings=answers.settings_of(session), warnings=session.standing().warnings
+                settings=answers.settings_of(session),
+                warnings=(*session.standing().warnings, *told),
+                ignored_settings=ignored,
             )
 
         return in_order(session, work)

@@ -21,7 +21,7 @@ from compactd.core.units import Facts
 from compactd.store import files
 from compactd.store.paths import data_folder, file_stem
 
-VERSION: Final = f"1 {__version__}"
+VERSION: Final = f"2 {__version__}"
 """Of what is kept: another release may part a message into other units."""
 FOLDER: Final = "hooks"
 _ENDINGS: Final = (".json", ".stretch", ".gone", ".ids", ".wait", ".line", ".lock")

@@ -15,11 +15,11 @@ from msgspec import Struct
 
 from compactd.bridges.hook_state import Held, Kept
 from compactd.bridges.transcript_steps import OURS, text_of
-from compactd.core import unseen
 from compactd.core.constraints import Constraints, bullets, constraints_of, missing, within
 from compactd.core.entries import Item
 from compactd.core.extract import Source
 from compactd.core.lexicon import ATOM, KINDS
+from compactd.core.quoting import TAG_SIGN, without_frames
 from compactd.core.record import (
     BLOCKED,
     CHANGES,
@@ -36,6 +36,7 @@ from compactd.core.record import (
 )
 from compactd.core.roles import USER
 from compactd.core.units import FactCache
+from compactd.core.unseen import visible
 from compactd.formats.neutral import decode_message
 from compactd.messages import Message, Meta, Text
 
@@ -84,7 +85,7 @@ _ENVELOPE = re.compile(
     r"<(?=[/!]?\s*[\w:-]*(?:system|reminder|hook|context|instruction|assistant|human|user|compactd|summary|im_))",
     re.IGNORECASE,
 )
-"""The beginning of a tag that an agent may take for its own: a tool's text must not close what it is in."""
+"""The beginning of a tag that an agent may take for its own: no line may close what it stands in."""
 
 
 class Lost(Struct, frozen=True):
@@ -201,6 +202,7 @@ def _found(
     # Named as well, so that no other line quotes it, and then left out: the summary holds it.
     held = tuple(one for one in said.in_force if one not in absent)
     dropped = frozenset(bullets(held))
+    named = frozenset(bullets(lacking))
     source = Source(
         gone,
         stays,
@@ -214,7 +216,7 @@ def _found(
     def body_of(budget: int) -> tuple[str, int]:
         """The record in so much, and what of that is left because nothing stands under a heading."""
         record = source.record(budget, count, lead="", layout=LAYOUT)
-        body = _safe(_ordered(record.text, known, dropped))
+        body = _safe(_ordered(record.text, known, dropped), named)
         return body, record.tokens - count(body)
 
     beside = sum(count(line) + 1 for line in dropped)
@@ -275,10 +277,14 @@ def _says_something(body: str, cache: FactCache) -> bool:
     )
 
 
-def _safe(text: str) -> str:
-    """Without what a terminal or an agent would take for something else than text."""
-    whole = text.translate(unseen.NOTHING).encode("utf-8", "ignore").decode()
-    return _ENVELOPE.sub("‹", whole)
+def _safe(text: str, named: Collection[str]) -> str:
+    """Without what a terminal or an agent would take for something else than text. The record quotes already
+    (`core/quoting.py`); here the rest: names of files, and in the user's constraints, which are `named`,
+    nothing but the ends of what they stand in and what nobody sees."""
+    lines = text.encode("utf-8", "ignore").decode().split("\n")
+    return "\n".join(
+        _ENVELOPE.sub(TAG_SIGN, visible(line)) if line in named else without_frames(line) for line in lines
+    )
 
 
 def _kept(gone: Sequence[Item], stays: Sequence[Item], cache: FactCache, text: str) -> Kept | None:

@@ -36,6 +36,7 @@ from compactd.bridges.transcript_steps import (
     without_ours,
 )
 from compactd.bridges.transcripts import CHUNK, MOST_LINE, Piece, Transcript
+from compactd.core.authors import is_typed
 from compactd.core.entries import Item, is_summary
 from compactd.core.tokens import Chars4, message_tokens
 from compactd.core.units import FactCache
@@ -162,9 +163,7 @@ class Mirror:
             entry_id = self._journal.add(message, raw, tokens, message.id)
             self._ids.append(key)
         self._answers += message.role == "assistant"
-        # What Codex puts before each context by itself is never gone.
-        is_fixed = self.agent == "codex" and message.meta is not None and message.meta.synthetic
-        said = without_ours(message) if learn and not is_fixed else None
+        said = without_ours(message) if learn and not _is_of_a_program(message) else None
         if said is not None:
             raw = raw if said is message else encode_message(said)
             self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
@@ -178,7 +177,6 @@ class Mirror:
 
     def _held(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> Held:
         item = Item(entry_id=entry_id, body=message, tokens=tokens)
-        meta = message.meta
         facts = self._cache.learn(item)
         # Asked for once; and what is read again may have another's number.
         self._cache.forget(entry_id)
@@ -188,8 +186,7 @@ class Mirror:
             tokens=tokens,
             client_id=message.id or "",
             facts=facts,
-            is_typed=message.role == "user"
-            and (meta is None or not (meta.synthetic or meta.kind or meta.type))
+            is_typed=is_typed(message)
             and not any(isinstance(block, ToolResult) for block in message.content),
             is_summary=is_summary(message),
         )
@@ -376,6 +373,13 @@ class Mirror:
             return set()
         found.frombytes(data[: len(data) // 8 * 8])
         return set(found)
+
+
+def _is_of_a_program(message: Message) -> bool:
+    """What an agent's program wrote in the user's role (Claude Code's rows around a command, what Codex puts
+    before each context): never worth giving back."""
+    meta = message.meta
+    return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
 
 
 def _key(of: str | bytes) -> int:

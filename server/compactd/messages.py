@@ -19,15 +19,36 @@ Strategy = Literal["summarize", "extract", "truncate"]
 Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
 FileState = Literal["unchanged", "changed", "missing", "unknown"]
 Status = Literal["idle", "running", "streaming", "executing_tools", "compacting"]
+Author = Literal[
+    "user",
+    "assistant",
+    "tool",
+    "file",
+    "subagent",
+    "skill",
+    "notification",
+    "reminder",
+    "hook",
+    "summary",
+    "unknown",
+]
 
 
 # --- messages ---------------------------------------------------------------------------------------
 
 
-class Text(Struct, frozen=True, kw_only=True, tag="text"):
+class BlockMeta(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What programs say about a block. Fields we do not know stay in the message's own bytes."""
+
+    author: str | None = None
+    """Who wrote this block, where it is another one than the message's. As in the message's `meta`."""
+
+
+class Text(Struct, frozen=True, kw_only=True, tag="text", omit_defaults=True):
     """Plain text."""
 
     text: str
+    meta: BlockMeta | None = None
 
 
 class Thinking(Struct, frozen=True, kw_only=True, tag="thinking", omit_defaults=True):
@@ -58,6 +79,7 @@ class Document(Struct, frozen=True, kw_only=True, tag="document", omit_defaults=
     data: str | None = None
     url: str | None = None
     pages: int | None = None
+    meta: BlockMeta | None = None
 
 
 class ToolCall(Struct, frozen=True, kw_only=True, tag="tool_call"):
@@ -103,6 +125,12 @@ class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """`compaction_summary` marks a summary of ours."""
     kind: str | None = None
     """`bash_execution` marks a user message that holds a shell command the user ran and its output."""
+    author: str | None = None
+    """Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`,
+    `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out,
+    the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's
+    words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in
+    a message of role `user` that is not `synthetic`."""
     synthetic: bool = False
     """No person wrote it."""
     pinned: bool = False

@@ -382,6 +382,13 @@ export interface Message {
 export interface Text {
   type: "text";
   text: string;
+  meta?: BlockMeta | null;
+}
+
+/** What programs say about a block. Fields we do not know stay in the message's own bytes. */
+export interface BlockMeta {
+  /** Who wrote this block, where it is another one than the message's. As in the message's `meta`. */
+  author?: string | null;
 }
 
 /** A model's reasoning. Sent back verbatim with its signature, or not at all. */
@@ -412,6 +419,7 @@ export interface Document {
   data?: string | null;
   url?: string | null;
   pages?: number | null;
+  meta?: BlockMeta | null;
 }
 
 /** A call the model made. `arguments` is kept byte for byte. */
@@ -451,6 +459,8 @@ export interface Meta {
   type?: string | null;
   /** `bash_execution` marks a user message that holds a shell command the user ran and its output. */
   kind?: string | null;
+  /** Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in a message of role `user` that is not `synthetic`. */
+  author?: string | null;
   /** No person wrote it. */
   synthetic?: boolean;
   /** Stays in every later view, within a cap. */

@@ -17,7 +17,7 @@ from compactd.core.asked import Inputs
 from compactd.core.budget import headroom
 from compactd.core.entries import Item
 from compactd.core.prompts import PROMPTS, RULES, Prompts, write
-from compactd.core.record import NATURE
+from compactd.core.record import NATURE, OLD_NATURES
 from compactd.core.steps import HEADING
 from compactd.core.transcript import chunks, conversation, paragraphs
 from compactd.messages import Text, Usage
@@ -102,7 +102,7 @@ def summarise(
 def previous_summary(message_text: str, lead: str, end: str) -> str:
     """The sections of an earlier summary message, without what code wrote around them. O(text)."""
     text = message_text.strip()
-    for line in (lead, NATURE):
+    for line in (lead, NATURE, *OLD_NATURES):
         text = text.removeprefix(line).lstrip()
     marker = end.split("{n}", 1)[0]
     if marker and marker in text:

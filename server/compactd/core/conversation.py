@@ -11,16 +11,19 @@ from sys import byteorder
 from msgspec import Struct
 
 from compactd.core.atoms import atoms
+from compactd.core.authors import is_typed
 from compactd.core.constraints import NO_DEMANDS, is_constraint
-from compactd.core.entries import Item, is_summary, number_of
+from compactd.core.entries import Item, number_of
 from compactd.core.lexicon import Lexicon
 from compactd.core.lines import Call, Unit, without_directory
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.pieces import release
+from compactd.core.quoting import quoted_line
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
+from compactd.core.typed import typed_sentences, without_bullet
 from compactd.core.units import MARKED, Facts, Part, units_in, units_of
-from compactd.messages import Text
+from compactd.messages import Author
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
@@ -56,18 +59,6 @@ def in_order(removed: Sequence[Item], kept: Sequence[Item]) -> list[tuple[Item, 
     return [marked[i] for i in order]
 
 
-def is_request(item: Item) -> bool:
-    """True for a message in which a person asks: a user's text that no program wrote."""
-    message = item.message
-    meta = message.meta
-    return (
-        message.role == "user"
-        and not is_summary(message)
-        and not (meta is not None and (meta.synthetic or meta.kind == "bash_execution"))
-        and any(isinstance(b, Text) and b.text.strip() for b in message.content)
-    )
-
-
 class Conversation:
     """Every message's facts in order, and what the record can quote of them."""
 
@@ -97,6 +88,8 @@ class Conversation:
         """What `alone` was asked for last: the quotable part, how many of its units are passed, the rest."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
+        self._quoted: dict[tuple[str, Author], str] = {}
+        self._typed: dict[int, str] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
         self._calls: dict[str, Call] = {}
         self._opened: dict[str, int] = {}
@@ -107,7 +100,7 @@ class Conversation:
         )
         for index, known in enumerate(facts):
             self._take(index, known, removed=order[index][1], with_todo=index == last_todo)
-        requests = [index for index, (item, _) in enumerate(order) if is_request(item)]
+        requests = [index for index, (item, _) in enumerate(order) if is_typed(item.message)]
         self.scene = Scene(
             told=self._told,
             tokens=[item.tokens for item, _ in order],
@@ -143,6 +136,23 @@ class Conversation:
         if self._anywhere or short == text:
             return short
         return short if all(self._is_written(atom) for atom in atoms(short)) else text
+
+    def quoted(self, place: Place, author: Author) -> str:
+        """The unit as it is quoted of this author, on one line."""
+        text = self.text(place)
+        known = self._quoted.get((text, author))
+        if known is None:
+            known = self._quoted[text, author] = quoted_line(text, author)
+        return known
+
+    def is_typed(self, place: Place) -> bool:
+        """Whether a unit of a user's message is something the user typed, not a line of something pasted.
+        O(the message) the first time."""
+        known = self._typed.get(place.item)
+        if known is None:
+            sentences = typed_sentences(self.order[place.item][0])
+            known = self._typed[place.item] = "".join("".join(sentences).split())
+        return "".join(without_bullet(place.text).split()) in known
 
     def _is_written(self, atom: tuple[str, str]) -> bool:
         """Whether somebody wrote a name as it is, and not only behind the folder. O(all texts) at worst, once

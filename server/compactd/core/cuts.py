@@ -18,7 +18,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compactd.core.entries import Item, is_summary
+from compactd.core.authors import is_typed
+from compactd.core.entries import Item
 from compactd.core.rules import Kind, Move
 from compactd.messages import Message, Text, ToolResult
 
@@ -41,12 +42,14 @@ def kind_in(message: Message, has_result: bool) -> Kind:
 
 
 def is_request(message: Message) -> bool:
-    """True for what a person asked: a user message with text of its own, not synthetic, no summary."""
-    if message.role != "user" or is_summary(message):
+    """True for what a person asked: a user message with text of its own, a shell command they ran included;
+    not what programs write in the user's role, and no summary. O(1) for a message that begins with a
+    person's words, else O(characters)."""
+    if message.role != "user":
         return False
-    if message.meta is not None and message.meta.synthetic:
-        return False
-    return any(isinstance(block, Text) and block.text.strip() for block in message.content)
+    if message.meta is not None and message.meta.kind == "bash_execution" and not message.meta.synthetic:
+        return any(isinstance(block, Text) and block.text.strip() for block in message.content)
+    return is_typed(message)
 
 
 def newest_request(items: Sequence[Item]) -> int | None:

@@ -12,6 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.atoms import atoms, plain_path, sentences
+from compactd.core.authors import REMINDER, author_of, spans
+from compactd.core.authors import USER as AUTHOR_USER
 from compactd.core.entries import Item, is_summary
 from compactd.core.fileops import arguments_of, is_change, paths_in
 from compactd.core.roles import (
@@ -167,7 +169,7 @@ def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]
         match block:
             case Text(text=text):
                 texts.append(text)
-                yield from _said(item, text)
+                yield from _said(item, block)
             case Document(text=str() as text):
                 texts.append(text)
                 yield Source(RESULT, text)
@@ -181,8 +183,8 @@ def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]
                 pass
 
 
-def _said(item: Item, text: str) -> Iterator[Source]:
-    message = item.message
+def _said(item: Item, block: Text) -> Iterator[Source]:
+    message, text = item.message, block.text
     meta = message.meta
     if is_summary(message):
         yield Source(SUMMARY, text, prose=True)
@@ -190,19 +192,31 @@ def _said(item: Item, text: str) -> Iterator[Source]:
         yield Source(ASSISTANT, text, prose=True)
     elif meta is not None and meta.kind == "bash_execution":
         yield Source(SHELL, text)
-    elif message.role != "user" or (meta is not None and meta.synthetic):
+    elif author_of(message, block) != AUTHOR_USER:
         yield Source(NOTE, text, prose=True)
     else:
-        text = without_reminders(text)
-        if len(text) <= OWN_WORDS_CHARS:
-            yield Source(USER, text, prose=True)
-            return
+        for start, end, is_own in typed_parts(text):
+            yield Source(USER if is_own else NOTE, text[start:end], prose=is_own)
+
+
+def typed_parts(text: str) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether the person typed it) of each stretch of a user's text, in order. Of a text above
+    `OWN_WORDS_CHARS` the first and the last quarter of that can be typed; the rest was pasted.
+    O(characters)."""
+    head = tail = len(text)
+    if len(text) > OWN_WORDS_CHARS:
         quarter = OWN_WORDS_CHARS // 4
         head = text.rfind("\n", 0, quarter) + 1 or text.rfind(" ", 0, quarter) + 1
         tail = text.find("\n", len(text) - quarter) + 1 or len(text)
-        yield Source(USER, text[:head], prose=True)
-        yield Source(NOTE, text[head:tail])
-        yield Source(USER, text[tail:], prose=True)
+    for span in spans(text):
+        if span.author != AUTHOR_USER:
+            if span.author != REMINDER:
+                yield span.start, span.end, False
+            continue
+        for start, end, is_own in ((0, head, True), (head, tail, False), (tail, len(text), True)):
+            low, high = max(start, span.start), min(end, span.end)
+            if low < high:
+                yield low, high, is_own
 
 
 def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[Source]:

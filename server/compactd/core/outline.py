@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from compactd.core.cuts import kind_in
-from compactd.core.entries import EntryId, Item, is_summary
+from compactd.core.cuts import is_request, kind_in
+from compactd.core.entries import EntryId, Item
 from compactd.core.rules import Kind
 from compactd.messages import Role, Text, ToolCall, ToolResult
 
@@ -214,7 +214,7 @@ class Outlining:
                 self._waiting[call_id] = (index, count)
         if meta is not None and meta.pinned:
             self._pinned.append(index)
-        if has_text and role == "user" and (meta is None or not (meta.synthetic or is_summary(message))):
+        if has_text and is_request(message):
             self._request = index
             if code != BASH:
                 self._spoken = index

@@ -17,6 +17,7 @@ from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.fileops import PATH_ARGUMENTS, arguments_of
 from compactd.core.pairs import Matched, match
 from compactd.core.pins import is_pinned
+from compactd.core.quoting import neutral, quoted_line
 from compactd.core.rules import Settings
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import Text, ToolCall, ToolResult
@@ -155,8 +156,8 @@ def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: 
     lines = said.count("\n") + 1
     size = f"{tokens:,} tokens" if lines < 2 else f"{tokens:,} tokens, {lines:,} lines"
     error = first_error(said)
-    size += f"; (tool) {error}" if error else ""
-    return f"{MARK}{about} — {size}; session/expand {entry_id} shows it]"
+    size += f"; {quoted_line(error, 'tool')}" if error else ""
+    return f"{MARK}{neutral(about)} — {size}; session/expand {entry_id} shows it]"
 
 
 def first_error(text: str) -> str:

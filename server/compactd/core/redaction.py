@@ -30,7 +30,7 @@ from compactd.core.entries import (
     summary_message,
     with_stub,
 )
-from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, NONE
+from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
 from compactd.core.scrub import MARK, Scrubber, scrubber
 from compactd.messages import (
     Block,
@@ -183,7 +183,9 @@ def _others(
     entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message]
 ) -> Iterator[str]:
     """What stays in the journal: other messages, settings, names, ids; and what every record consists of."""
-    yield "\n".join((LEAD, NATURE, NONE, *HEADINGS, *(heading for heading, _ in EVMTS.sections), _TAGS))
+    yield "\n".join(
+        (LEAD, NATURE, *OLD_NATURES, NONE, *HEADINGS, *(heading for heading, _ in EVMTS.sections), _TAGS)
+    )
     for message in redacted:
         for block in message.content:
             if isinstance(block, ToolCall):

@@ -16,15 +16,15 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
-from compactd.core.clip import text_of_result
+from compactd.core.authors import stretches
 from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
 from compactd.core.entries import Item, is_summary
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.naming import Names
-from compactd.core.record import TOOL_MARK
+from compactd.core.quoting import quoted_line
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.units import FactCache
-from compactd.messages import Document, Retention, Text, ToolResult
+from compactd.messages import Author, Retention
 
 MAX_LOST = 50
 LIKELY_LOST: Final = 4 * MAX_LOST
@@ -253,10 +253,10 @@ def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str
             at = -1 if atom in found else whole.find(atom)
             while at >= 0:
                 nth = bisect_right(begins, at) - 1
-                mark, text, entry_id = told[nth]
+                author, text, entry_id = told[nth]
                 line = _telling_line(text, atom)
                 if line:
-                    found[atom] = f"{mark}{line.removeprefix('- ')} [{entry_id}]"
+                    found[atom] = f"{quoted_line(line.removeprefix('- '), author)} [{entry_id}]"
                     break
                 at = whole.find(atom, begins[nth + 1])
         if len(found) == len(wanted):
@@ -264,13 +264,13 @@ def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str
     return found
 
 
-def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[str, str, str]]]:
-    """(mark, text, entry) of what the messages say, from the newest on, in runs of about `SEARCHED_CHARS`."""
-    run: list[tuple[str, str, str]] = []
+def _newest_first(removed: Sequence[Item]) -> Iterator[list[tuple[Author, str, str]]]:
+    """(author, text, entry) of what the messages say, newest first, in runs of about `SEARCHED_CHARS`."""
+    run: list[tuple[Author, str, str]] = []
     size = 0
     for item in reversed(removed):
-        for mark, text in _said(item):
-            run.append((mark, text, item.entry_id))
+        for author, text in _said(item):
+            run.append((author, text, item.entry_id))
             size += len(text)
         if size >= SEARCHED_CHARS:
             yield run
@@ -290,20 +290,12 @@ def _telling_line(text: str, atom: str) -> str:
     return ""
 
 
-def _said(item: Item) -> Iterator[tuple[str, str]]:
-    """(mark, text) of what a message says in words, an earlier summary's left out."""
-    message = item.message
-    if is_summary(message):
+def _said(item: Item) -> Iterator[tuple[Author, str]]:
+    """(who said it, text) of what a message says in words, an earlier summary's left out."""
+    if is_summary(item.message):
         return
-    meta = message.meta
-    person = message.role in ("user", "assistant") and not (meta and (meta.synthetic or meta.kind))
-    for block in message.content:
-        if isinstance(block, Text):
-            yield ("" if person else TOOL_MARK), block.text
-        elif isinstance(block, Document) and block.text is not None:
-            yield TOOL_MARK, block.text
-        elif isinstance(block, ToolResult):
-            yield TOOL_MARK, text_of_result(block)
+    for stretch in stretches(item.message):
+        yield stretch.author, stretch.text
 
 
 def _lost(wanted: Sequence[Fact], text: str, shown: _Shown) -> Sequence[Fact]:

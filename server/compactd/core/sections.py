@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from compactd.core.constraints import bullets, without_them
 from compactd.core.conversation import Conversation
+from compactd.core.quoting import neutral
 from compactd.core.record import (
     BLOCKED,
     CHANGES,
@@ -20,19 +21,11 @@ from compactd.core.record import (
     IN_PROGRESS,
     NEXT,
     SECTIONS,
-    TOOL_MARK,
     Layout,
 )
 from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, SUMMARY, TODO, USER
 
-_HEADING = re.compile(r"#{1,6} ")
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
-
-# What a tool's text says to the reader is marked line by line; the rest once for each call.
-_ADDRESSES = re.compile(
-    r"\b(?:ignore|disregard|forget|instructions?|prompt|you (?:must|should|are|will)|assistant|system)\b",
-    re.IGNORECASE,
-)
 
 
 def sections(
@@ -69,20 +62,25 @@ def sections(
 def _asked(
     conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
 ) -> None:
-    """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours."""
+    """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours. A line that
+    the user did not type (a log they pasted) is context, like any other quotation."""
     runs: list[tuple[str, list[str]]] = []
     for i in members:
         place = conversation.place(i)
         if place.role != USER:
-            found[CONTEXT].append(_plain(TOOL_MARK + conversation.text(place), entry))
+            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
             continue
         said = conversation.text(place).strip()
         text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
         if not text:
             continue
+        if not conversation.is_typed(place):
+            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
+            continue
         # What is left of a line whose limits stand above need not set one itself.
         is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
         heading = CONSTRAINTS if is_limit else GOAL
+        text = neutral(text)
         if runs and runs[-1][0] == heading:
             runs[-1][1].append(text)
         else:
@@ -104,20 +102,15 @@ def _called(
     place: str,
 ) -> None:
     """A call alone is a step done; with lines of it or of its result it is context."""
-    head = conversation.text(conversation.place(members[0]))
+    head = conversation.quoted(conversation.place(members[0]), "assistant")
     body: list[str] = []
-    marked = False
     for i in members[1:]:
         line = conversation.place(i)
-        text = conversation.text(line)
         if line.role == TODO:
-            _planned(text, found)
-        elif line.role in RESULT_ROLES or line.role == NOTE:
-            mark = not marked or _ADDRESSES.search(text) is not None
-            body.append(TOOL_MARK + text if mark else _escaped(text))
-            marked = True
+            _planned(conversation.text(line), found)
         else:
-            body.append(_escaped(text))
+            is_foreign = line.role in RESULT_ROLES or line.role == NOTE
+            body.append(conversation.quoted(line, "tool" if is_foreign else "assistant"))
     if body:
         found[place].append(f"[{entry} {head}]" if not failed else f"[{entry} {head}] failed")
         found[place].extend(body)
@@ -130,6 +123,7 @@ def _called(
 def _planned(entry: str, found: dict[str, list[str]]) -> None:
     """An entry of the newest todo list."""
     status, _, text = entry.partition(": ")
+    text = neutral(text)
     if status in ("completed", "done"):
         found[DONE].append(f"- [x] {text}")
     elif status == "in_progress":
@@ -146,14 +140,13 @@ def _said(
     decided: list[str] = []
     for i in members:
         place = conversation.place(i)
-        text = conversation.text(place)
         if place.role == ASSISTANT and place.marked:
-            decided.append("- " + _BULLET.sub("", text.strip(), count=1))
+            text = conversation.text(place)
+            decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
         elif place.role in (ASSISTANT, SUMMARY):
-            body.append(_escaped(text))
+            body.append(conversation.quoted(place, "assistant"))
         else:
-            mark = not body or _ADDRESSES.search(text) is not None
-            body.append(TOOL_MARK + text if mark else _escaped(text))
+            body.append(conversation.quoted(place, "unknown"))
     if decided:
         decided[-1] += f" [{entry}]"
         found[DECISIONS].extend(decided)
@@ -164,8 +157,3 @@ def _said(
 
 def _plain(text: str, entry: str) -> str:
     return f"[{entry}] {text}"
-
-
-def _escaped(text: str) -> str:
-    """`text`, set in by a space where it reads as a heading: programs look for ours at line starts."""
-    return " " + text if _HEADING.match(text) else text

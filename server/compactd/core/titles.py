@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
+from compactd.core.authors import USER, author_of, spans
 from compactd.messages import Message, Text
 
 TITLE_CHARS = 60
 """Code points of a title at most (contract.md, session/history)."""
 
+TITLE_SEARCH_CHARS = 20_000
+"""Code points of a text that are searched for a title."""
+
 
 def title_of(message: Message) -> str | None:
     """The first meaningful line of a user's message, `TITLE_CHARS` at most; none where no person wrote it."""
-    if message.role != "user" or (message.meta is not None and (message.meta.synthetic or message.meta.type)):
+    if message.role != "user":
         return None
     for block in message.content:
-        if isinstance(block, Text):
-            title = _first_line(block.text)
+        if isinstance(block, Text) and author_of(message, block) == USER:
+            # Enough for any title, and it keeps a pasted megabyte cheap.
+            text = block.text[:TITLE_SEARCH_CHARS]
+            title = next(
+                (
+                    title
+                    for span in spans(text)
+                    if span.author == USER or span.pasted
+                    if (title := _first_line(text[span.start : span.end])) is not None
+                ),
+                None,
+            )
             if title is not None:
                 return title
     return None
 
 
 def _first_line(text: str) -> str | None:
-    # Enough for any title, and it keeps a pasted megabyte cheap.
-    for line in text[:20_000].splitlines():
+    for line in text.splitlines():
         words = " ".join(line.strip().lstrip("#>*-` \t").split())
         if any(char.isalnum() for char in words) and not words.startswith("<"):
             return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"

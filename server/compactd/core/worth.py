@@ -17,9 +17,11 @@ from compactd.core.roles import (
     ASSISTANT,
     COMMAND,
     HEADER,
+    NOTE,
     OLD,
     READ,
     RESULT,
+    RESULT_ROLES,
     SEARCH,
     SHELL,
     TODO,
@@ -67,9 +69,17 @@ SMALL_RUN: Final = 1.5
 SMALL_ROLE: Final = {ASSISTANT: 0.83, READ: 1.3}
 
 LINE_TOKENS: Final = 1.2
+MARK_TOKENS: Final = 2.0
 HEADER_TOKENS: Final = 4.0
 OPENING_TOKENS: Final = 5.0
-"""What the marks around a line, a call's header, a text's entry id cost."""
+"""What the marks around a line, the mark of a line that a tool wrote, a call's header, a text's entry id
+cost."""
+
+
+_MARKS_TOKENS: Final = {
+    HEADER: HEADER_TOKENS,
+    **dict.fromkeys((*RESULT_ROLES, NOTE), LINE_TOKENS + MARK_TOKENS),
+}
 
 
 class Worth(Struct, frozen=True):
@@ -148,6 +158,7 @@ def candidates(
     weights = np.concatenate((weights, np.rint(linked * EXACT) / EXACT))
     order = np.concatenate((order, len(order) + np.argsort(link, kind="stable")))
 
+    marks = np.array([_MARKS_TOKENS.get(each, LINE_TOKENS) for each in range(NOTE + 1)])
     by_unit = np.argsort(unit, kind="stable")
     place = np.empty(len(by_unit), np.int64)
     place[by_unit] = np.arange(len(by_unit))
@@ -156,7 +167,7 @@ def candidates(
         starts=_starts(unit, len(counts)),
         order=place[order],
         first=_starts(feature, len(weights)),
-        price=tokens / 100 + np.where(role == HEADER, HEADER_TOKENS, LINE_TOKENS),
+        price=tokens / 100 + marks[role],
         worth=_worths(role, flags, worth.roles),
         group=repeated(np.fromiter((each.group for each in quotable), np.int64, len(quotable)), sizes),
         part=repeated(np.arange(len(quotable)), sizes),

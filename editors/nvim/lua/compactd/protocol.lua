@@ -263,6 +263,11 @@
 ---@class compactd.Text
 ---@field type "text"
 ---@field text string
+---@field meta? compactd.BlockMeta|nil
+
+--- What programs say about a block. Fields we do not know stay in the message's own bytes.
+---@class compactd.BlockMeta
+---@field author? string|nil Who wrote this block, where it is another one than the message's. As in the message's `meta`.
 
 --- A model's reasoning. Sent back verbatim with its signature, or not at all.
 ---@class compactd.Thinking
@@ -289,6 +294,7 @@
 ---@field data? string|nil
 ---@field url? string|nil
 ---@field pages? integer|nil
+---@field meta? compactd.BlockMeta|nil
 
 --- A call the model made. `arguments` is kept byte for byte.
 ---@class compactd.ToolCall
@@ -319,6 +325,7 @@
 ---@class compactd.Meta
 ---@field type? string|nil `compaction_summary` marks a summary of ours.
 ---@field kind? string|nil `bash_execution` marks a user message that holds a shell command the user ran and its output.
+---@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in a message of role `user` that is not `synthetic`.
 ---@field synthetic? boolean No person wrote it.
 ---@field pinned? boolean Stays in every later view, within a cap.
 ---@field compaction_id? string|nil

@@ -1,0 +1,82 @@
+"""Quotes foreign text for a reader that acts on what it reads: one function for every text we compose.
+
+Each line that neither the user nor the assistant wrote begins with a mark. In every quoted line, whoever
+wrote it, what could pass for structure is broken by a visible sign: a heading, who speaks, a reference such
+as `[e12]`, a tag, a fence. Characters that nobody sees are replaced. The original is not touched: `expand`
+gives it back to the byte.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from compactd.core.unseen import visible
+from compactd.messages import Author
+
+TOOL_MARK: Final = "(tool) "
+"""Begins each line that a tool, a file or a program wrote."""
+
+SIGN: Final = "·"
+"""Stands before what was broken; a tag's `<` becomes `TAG_SIGN`."""
+TAG_SIGN: Final = "‹"
+
+OWN: Final[frozenset[Author]] = frozenset(("user", "assistant", "summary"))
+"""Whose lines carry no mark: the two who talk, and a model's account of their talk."""
+
+_LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""All that a reader may take for the end of a line."""
+
+_SPEAKERS: Final = r"user|human|assistant(?: tool calls)?|system|developer|tool(?:[ _]results?)?"
+_HEADINGS: Final = (
+    r"goals?|constraints(?: (?:&|and) preferences)?|preferences|progress|done|in progress|blocked|plan"
+    r"|(?:key )?decisions|next steps?|critical context|system(?: prompt)?|instructions?|user request"
+    r"|current state|file context|code changes|errors (?:&|and) solutions"
+)
+_LEADING: Final = re.compile(
+    r"(?P<blank>[\s>*+•-]*?)(?="
+    r"\#{2,6}(?:\s|$)"
+    rf"|(?:\#\s*[*_]{{0,3}}|[*_]{{2,3}})(?:{_HEADINGS})\s*:?\s*[*_]{{0,3}}\s*:?\s*$"
+    rf"|(?:{_HEADINGS})\s*[:：]\s*$"
+    rf"|[*_]{{0,3}}(?:{_SPEAKERS})(?:\s*\([^()]*\))?[*_]{{0,3}}\s*[:：]"
+    r"|={2,}\s*$|-{2,}\s*$|```|~~~"
+    r")",
+    re.IGNORECASE,
+)
+_BRACKET: Final = re.compile(
+    r"\[(?=\s*(?:e\d|back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary"
+    rf"|previous conversation|/?(?:{_SPEAKERS})\s*\]))",
+    re.IGNORECASE,
+)
+_TAG: Final = re.compile(r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z])|^(\s*)[<＜﹤](?=\s+[A-Za-z])")
+_SUSPECT: Final = re.compile(rf"[<＜﹤\[]|{_LEADING.pattern}", re.IGNORECASE)
+
+
+def quote(text: str, author: Author) -> str:
+    """`text` as a model may read it: its lines neutralised (`neutral`), each that is not blank behind
+    `TOOL_MARK` unless the user or the assistant wrote it. As many lines as a reader sees in `text`.
+    O(characters)."""
+    mark = "" if author in OWN else TOOL_MARK
+    return "\n".join(
+        mark + neutral(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)
+    )
+
+
+def quoted_line(text: str, author: Author) -> str:
+    """The same on one line: where `text` has several, they follow each other with a blank between."""
+    line = neutral(" ".join(_LINE_ENDS.split(text)))
+    return line if author in OWN else TOOL_MARK + line
+
+
+def neutral(line: str) -> str:
+    """One line without what could pass for structure, for another speaker or for a frame; what was broken
+    shows `SIGN`, a tag `TAG_SIGN`, an unseen character `unseen.SHOWN`. Applied again, it changes nothing.
+    O(characters)."""
+    if not line.isascii() or not line.isprintable():
+        line = visible(line)
+    if _SUSPECT.search(line) is None:
+        return line
+    line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
+    line = _BRACKET.sub(f"[{SIGN}", line)
+    found = _LEADING.match(line)
+    return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"

@@ -127,7 +127,7 @@ def test_a_folder_below_or_above_is_another_project(home: Path, folder: str) -> 
     with Server(home, folder=home / folder) as server:
         state = server.told("context_state")
 
-    assert state.startswith(f"session projB-{'below' if folder == 'widget/sub' else 'above'} ")
+    assert state.startswith(f"session projB-{'below' if folder == 'widget/sub' else 'above'}\n")
 
 
 def test_a_link_to_the_folder_is_the_folder(home: Path) -> None:
@@ -147,9 +147,9 @@ def test_the_user_names_one_session_at_the_start_and_the_whole_id_is_needed_beyo
         with Server(home, "--session", name, folder=home / "widget") as server:
             told[name] = server.told("context_state")
 
-    assert told["nowhere"].startswith("session nowhere ")
-    assert told["nowhere-relative"].startswith("session nowhere-relative ")
-    assert told["projB-private"].startswith("session projB-private ")
+    assert told["nowhere"].startswith("session nowhere\n")
+    assert told["nowhere-relative"].startswith("session nowhere-relative\n")
+    assert told["projB-private"].startswith("session projB-private\n")
     assert told["claude-code:wid"].startswith("session claude-code:widget")
     assert told["projB-priv"].startswith("error: No session")
     assert leaked([told["projB-priv"].replace("projB-priv", "")]) == []

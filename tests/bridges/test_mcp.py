@@ -90,8 +90,9 @@ def test_the_user_can_let_the_model_name_a_session_of_another_folder(server: Ser
     assert server.told("context_state").startswith("session claude-code:")
     with Server(agent.home, "--all-projects") as wide:
         assert wide.told("context_state").startswith("session claude-code:")
-        assert wide.told("context_state", session="elsewhere").startswith("session elsewhere · Another one")
+        other = wide.told("context_state", session="elsewhere")
         unknown = wide.told("context_state", session="nobody")
+    assert other.startswith("session elsewhere\n(tool) title: Another one\n")
     assert unknown.startswith("error: No session is called 'nobody'. Name one with `session`")
     assert "elsewhere" in unknown
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -129,6 +130,24 @@ def test_the_header_says_who_wrote_a_record(answers: dict[str, str]) -> None:
 def test_a_tool_that_is_named_like_ours_cannot_hide_its_words(answers: dict[str, str]) -> None:
     assert f"(tool) {HIDDEN}" in answers["search"]
     assert f"(tool) {HIDDEN}" in answers["expand"]
+
+
+def test_what_an_earlier_look_up_gave_back_is_shown_last_and_never_left_out(tmp_path: Path) -> None:
+    with Client(env=environment(tmp_path)) as client:
+        client.session_start(session_id="s", working_dir=str(tmp_path))
+        client.session_append(
+            session_id="s",
+            messages=[
+                {"role": "user", "content": "A zebra crossed."},
+                call(1, "mcp__compactd__search_history"),
+                result(1, "mcp__compactd__search_history", "zebra crossed, zebra crossed"),
+            ],
+        )
+    with Server(tmp_path) as server:
+        found = server.told("search_history", query="zebra crossed")
+
+    assert re.findall(r"^\[(e\d)", found, re.M) == ["e1", "e3"]
+    assert "(tool) zebra crossed, zebra crossed" in found
 
 
 def test_the_exact_text_is_had_over_the_wire_and_the_model_is_told_so(server: Server) -> None:

@@ -47,7 +47,7 @@ def test_wherever_a_tools_text_is_cut_each_line_carries_the_mark(
 
     assert stored.text == text
     assert all(line.startswith("(tool) ") for line in shown.splitlines() if line.strip())
-    assert not any(line.startswith(("(tool) [e", "(tool) ##")) for line in shown.splitlines())
+    assert not any(line.startswith(("(tool) [e9", "(tool) ## ")) for line in shown.splitlines())
     assert "<b" not in shown
     assert (hidden == 0) or hidden < len(text)
 

@@ -37,7 +37,7 @@
      :result ("hits" "complete")
      :doc "Messages that hold a text, also those that a compaction took out of the context; in one session, or in every one that is stored.")
     ("session/expand"
-     :params ("session_id" "compaction_id?" "entry_ids?")
+     :params ("session_id" "compaction_id?" "entry_ids?" "quoted?")
      :result ("entries")
      :doc "The original messages behind a compaction's summary, or those of the entries named.")
     ("session/prune"

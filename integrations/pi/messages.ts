@@ -114,17 +114,32 @@ function ofBlock(block: Block): object | undefined {
   }
 }
 
-/** The text of a message in the protocol's shape. */
-export function textOf(message: unknown): string {
-  const content = (message as { content?: unknown }).content;
-  if (typeof content === "string") return content;
-  if (!Array.isArray(content)) return JSON.stringify(message);
-  const parts = content as { text?: string; content?: unknown; name?: string; arguments?: unknown }[];
-  return parts
-    .map((part) => {
-      if (typeof part.text === "string") return part.text;
-      if (part.arguments !== undefined) return `${part.name} ${JSON.stringify(part.arguments)}`;
-      return textOf({ content: part.content ?? "" });
-    })
-    .join("\n");
+/** Begins each line that a tool, a file or a program wrote, where the daemon quotes it. */
+const MARK = "(tool) ";
+
+/** A message as `session/expand` gives it with `quoted`. */
+export interface Original {
+  entry_id: string;
+  message: { role: string };
+  quoted?: string;
+}
+
+/** A message as `session/expand` quotes it, below a header: about `most` characters around `words`, or its beginning.
+ * Each line keeps its mark, so that no text of a tool reads like a person's, or like another record. */
+export function recordOf(each: Original, most: number, words = ""): string {
+  if (typeof each.quoted !== "string") throw new Error("this compactd cannot quote what it gives back: update it");
+  const lines = each.quoted.split("\n");
+  const folded = words.toLowerCase();
+  const hit = folded ? lines.findIndex((line) => line.toLowerCase().includes(folded)) : -1;
+  const kept: string[] = [];
+  let left = most;
+  for (const line of lines.slice(Math.max(0, hit - 2))) {
+    if (left <= 0) break;
+    const mark = line.startsWith(MARK) ? MARK : "";
+    const at = folded ? line.toLowerCase().indexOf(folded) : -1;
+    const from = line.length > left && at > left / 2 ? Math.max(mark.length, at - Math.floor(left / 3)) : mark.length;
+    kept.push(line.trim() ? mark + line.slice(from, from + left) : "");
+    left -= (kept.at(-1) ?? "").length + 1;
+  }
+  return `[${each.entry_id} · ${each.message.role}]\n${kept.join("\n")}`;
 }

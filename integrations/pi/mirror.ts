@@ -3,7 +3,7 @@
 
 import type { ExtensionContext, SessionEntry } from "@earendil-works/pi-coding-agent";
 import { Daemon, DaemonError } from "./daemon.ts";
-import { sentOf, textOf, type Sent } from "./messages.ts";
+import { recordOf, sentOf, type Original, type Sent } from "./messages.ts";
 
 /** The protocol this was written for; a daemon with another first number is not used. */
 const PROTOCOL = 1;
@@ -100,14 +100,14 @@ export class Mirror {
   /** What the daemon keeps word for word beside its summary: pi has no other place for it. */
   async #pinned(ids: string[], signal: AbortSignal): Promise<string> {
     if (!ids.length) return "";
-    const params = { session_id: this.#session, entry_ids: ids };
-    const { entries } = await this.#daemon!.request<{ entries: { entry_id: string; message: { role: string } }[] }>(
+    const params = { session_id: this.#session, entry_ids: ids, quoted: true };
+    const { entries } = await this.#daemon!.request<{ entries: Original[] }>(
       "session/expand",
       params,
       this.#options.requestMs,
       signal,
     );
-    const texts = entries.map(({ entry_id, message }) => `[${entry_id}] ${message.role}:\n${textOf(message)}`);
+    const texts = entries.map((each) => recordOf(each, Infinity));
     return `\n\n## Kept word for word\n${texts.join("\n\n")}`;
   }
 

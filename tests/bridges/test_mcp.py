@@ -2,73 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import Future
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from mcp import Client as Mcp
-from mcp import StdioServerParameters, stdio_client
-from mcp_types import TextContent, Tool
 
 from bridges.agents_made import COMMAND, ERROR, HASH, LIMIT, Turn, past
 from bridges.hook_runs import Agent
-from cli.command_line import COMPACTD, TIMEOUT_S, environment, run
+from bridges.mcp_there import Server
+from cli.command_line import environment, run
 from compactd.bridges.recall_sessions import Wanted, chosen
 from compactd.client import Client
 from compactd.rpc.wire import SessionInfo
-
-T = TypeVar("T")
-
-
-class Server:
-    """`compactd mcp OPTIONS`, and the official client that speaks to it, in a loop of its own."""
-
-    def __init__(self, home: Path, *options: str) -> None:
-        command, *arguments = COMPACTD
-        self._parameters = StdioServerParameters(
-            command=command, args=[*arguments, "mcp", *options], env=environment(home), cwd=home
-        )
-        self._loop = asyncio.new_event_loop()
-        self._ready: Future[Mcp] = Future()
-        self._done = asyncio.Event()
-        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self._talk()))
-
-    def __enter__(self) -> Server:
-        self._thread.start()
-        self.client = self._ready.result(TIMEOUT_S)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._done.set)
-        self._thread.join(TIMEOUT_S)
-        self._loop.close()
-
-    def told(self, tool: str, **arguments: object) -> str:
-        """What the tool said; with `error: ` before it where that was one."""
-        result = self._wait(self.client.call_tool(tool, arguments))
-        (block,) = result.content
-        assert isinstance(block, TextContent)
-        return f"error: {block.text}" if result.is_error else block.text
-
-    def tools(self) -> dict[str, Tool]:
-        return {tool.name: tool for tool in self._wait(self.client.list_tools()).tools}
-
-    def _wait(self, asked: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(asked, self._loop).result(TIMEOUT_S)
-
-    async def _talk(self) -> None:
-        try:
-            async with Mcp(stdio_client(self._parameters)) as client:
-                self._ready.set_result(client)
-                await self._done.wait()
-        except BaseException as error:
-            if self._ready.done():
-                raise
-            self._ready.set_exception(error)
 
 
 @pytest.fixture(scope="module")
@@ -141,18 +86,23 @@ def test_an_answer_keeps_its_budget(server: Server) -> None:
     assert len(whole) > 2 * len(expand)
 
 
-def test_the_session_is_that_of_the_folder_unless_one_is_named(server: Server) -> None:
+def test_the_user_can_let_the_model_name_a_session_of_another_folder(server: Server, agent: Agent) -> None:
     assert server.told("context_state").startswith("session claude-code:")
-    assert server.told("context_state", session="elsewhere").startswith("session elsewhere · Another one")
-    assert "elsewhere" in server.told("context_state", session="nobody")
-    assert server.told("context_state", session="nobody").startswith("error: ")
+    with Server(agent.home, "--all-projects") as wide:
+        assert wide.told("context_state").startswith("session claude-code:")
+        other = wide.told("context_state", session="elsewhere")
+        unknown = wide.told("context_state", session="nobody")
+    assert other.startswith("session elsewhere\n(tool) title: Another one\n")
+    assert unknown.startswith("error: No session is called 'nobody'. Name one with `session`")
+    assert "elsewhere" in unknown
 
 
-def test_bad_arguments_are_told_and_terminal_escapes_are_not_passed_on(server: Server) -> None:
+def test_bad_arguments_are_told_and_terminal_escapes_are_not_passed_on(server: Server, agent: Agent) -> None:
     assert server.told("search_history", query="").startswith("error: The query is empty")
     assert server.told("search_history", query=["x"]).startswith("error: ")
-    assert server.told("expand", entry_ids="e1", session="elsewhere").startswith("error: ")
-    shown = server.told("search_history", query=HASH, session="elsewhere")
+    assert server.told("expand", entry_ids="e1").startswith("error: ")
+    with Server(agent.home, "--session", "elsewhere") as named:
+        shown = named.told("search_history", query=HASH)
     assert ("red" in shown, "\x1b" in shown) == (True, False)
 
 
@@ -166,21 +116,26 @@ def test_what_is_mirrored_while_it_serves_is_found(server: Server, agent: Agent)
     assert "The new word is xylophone." in after
 
 
-def test_of_an_agent_the_newest_session_is_meant_and_none_where_the_folder_has_none(tmp_path: Path) -> None:
+def test_without_a_session_of_the_folder_none_is_meant_unless_the_user_opened_all(tmp_path: Path) -> None:
     stored = [about("codex:old", 1.0), about("codex:new", 3.0), about("mine", 5.0)]
+    folder, environ = str(tmp_path), {"COMPACTD_HOME": str(tmp_path)}
 
     found = [
-        chosen(wanted, stored, {"COMPACTD_HOME": str(tmp_path)})
+        chosen(wanted, stored, environ)
         for wanted in (
-            Wanted(agent="codex", folder=str(tmp_path)),
-            Wanted(folder=str(tmp_path)),
-            Wanted(session_id="new"),
-            Wanted(session_id="codex"),
-            Wanted(agent="pi"),
+            Wanted(folder=folder, agent="codex"),
+            Wanted(folder=folder),
+            Wanted(folder=folder, session_id="new"),
+            Wanted(folder=folder, session_id="codex:new"),
+            Wanted(folder=folder, agent="codex", all_projects=True),
+            Wanted(folder=folder, session_id="new", all_projects=True),
+            Wanted(folder=folder, session_id="codex", all_projects=True),
+            Wanted(folder=folder, agent="pi", session_id="mine", all_projects=True),
         )
     ]
 
-    assert [one and one.session_id for one in found] == ["codex:new", None, "codex:new", None, None]
+    named = [one and one.session_id for one in found]
+    assert named == [None, None, None, "codex:new", "codex:new", "codex:new", None, None]
 
 
 def about(session_id: str, updated_at: float) -> SessionInfo:

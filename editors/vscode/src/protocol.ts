@@ -177,6 +177,8 @@ export interface ExpandParams {
   session_id: string;
   compaction_id?: string | null;
   entry_ids?: string[] | null;
+  /** Each message also as text for a model, in `quoted`. */
+  quoted?: boolean;
 }
 
 /** Params of `session/prune`. */
@@ -712,6 +714,8 @@ export interface Original {
   message: Json;
   /** Estimate of what it would take in the context. */
   tokens: number | null;
+  /** What the message says, for a model to read: each line that neither the user nor the assistant wrote begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a sign. Only if it was asked for. */
+  quoted?: string;
 }
 
 /** Result of `session/prune`. */

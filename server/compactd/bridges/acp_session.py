@@ -13,7 +13,6 @@ from compactd.bridges import acp_wire as wire
 from compactd.bridges.acp_handover import handover_text
 from compactd.bridges.acp_turns import Turn
 from compactd.bridges.acp_updates import Update
-from compactd.bridges.hook_state import mirror_id
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.frames import Json
 from compactd.formats.neutral import decode_message
@@ -31,12 +30,12 @@ class Mirrored:
     def __init__(self, session_id: str, opened: Raw, environ: Mapping[str, str]) -> None:
         """`opened`: the params of the client's request that opened it."""
         self.id = session_id
-        self.mirror = mirror_id("acp", session_id)
+        self.mirror = acp_links.mirror_of(environ, session_id, opened)
         self.opened = opened
         self.choices: dict[str, tuple[str, dict[str, Raw]]] = {}
         """Mode, model and settings as they were chosen last: (method, params)."""
         self._environ = environ
-        link = acp_links.read(environ, session_id)
+        link = acp_links.read(environ, self.mirror)
         self.agent_id = session_id if link is None else link.agent_id
         self.is_due = link is not None and link.is_due
         self.gauge: tuple[int, int] | None = None
@@ -92,7 +91,7 @@ class Mirrored:
 
     def moved(self, agent_id: str, *, is_due: bool) -> None:
         """Another session of the agent's stands behind it. Raises `OSError` where that cannot be kept."""
-        acp_links.write(self._environ, self.id, acp_links.Link(agent_id=agent_id, is_due=is_due))
+        acp_links.write(self._environ, self.mirror, acp_links.Link(agent_id=agent_id, is_due=is_due))
         self.agent_id, self.is_due = agent_id, is_due
 
     def delivered(self) -> None:

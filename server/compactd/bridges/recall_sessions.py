@@ -1,9 +1,13 @@
-"""Which stored session an agent means when it looks for what was said: one that is named, else the newest of
-its kind and folder."""
+"""Which stored sessions an agent may read, and which of them it means: those of its own project.
+
+A session belongs to the project of the folder that it was begun in, its `working_dir`, and to no other.
+Folders are the same if they are the same after links are resolved. A folder below, a folder above and another
+folder of the same git work tree are other projects: no file in a repository can widen what is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,19 +16,20 @@ from msgspec import Struct
 from compactd.rpc.wire import SessionInfo
 from compactd.store.paths import data_folder, file_stem
 
-SEARCHED = 500
-"""Of the stored sessions, the newest: whether they belong to the folder."""
 _HEADER_BYTES = 65_536
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What is known of the session that is meant."""
+    """What the user chose when the server was started."""
 
+    folder: str
+    """Where the agent works; as `real_folder` gives it."""
     session_id: str | None = None
+    """This session, whatever its project. A part of an id counts only among the sessions that may be read."""
     agent: str | None = None
-    """The mirrors of this one alone: `codex`, whose sessions are called `codex:…`."""
-    folder: str | None = None
-    """Where the agent works. With `agent`, another folder's will do; without, only this one's."""
+    """Only the mirrors of this agent: `codex`, whose sessions are called `codex:…`."""
+    all_projects: bool = False
+    """Every project's sessions may be read, and the model may choose one."""
 
 
 class _Header(Struct, frozen=True):
@@ -32,33 +37,45 @@ class _Header(Struct, frozen=True):
 
 
 def chosen(wanted: Wanted, stored: Sequence[SessionInfo], environ: Mapping[str, str]) -> SessionInfo | None:
-    """The session that is meant; None where there is none. `stored` in any order. An id may be a part of one
-    that no other session has. O(sessions); reads the first line of at most `SEARCHED` journals."""
+    """The session that is meant; None if there is none that may be read. `stored` in any order.
+
+    Without `session_id` it is the newest of the folder; with `all_projects`, the newest of all if the folder
+    has none. O(sessions); reads the first line of their journals until one is of the folder.
+    """
     newest = sorted(stored, key=lambda one: one.updated_at, reverse=True)
-    if wanted.session_id is not None:
-        return _named(wanted.session_id, newest)
     if wanted.agent is not None:
         newest = [one for one in newest if one.session_id.startswith(f"{wanted.agent}:")]
-    if wanted.folder is not None:
-        sessions = data_folder(environ) / "sessions"
-        folder = _real(wanted.folder)
-        for one in newest[:SEARCHED]:
-            found = working_dir(sessions, one.session_id)
-            if found is not None and _real(found) == folder:
-                return one
-    if wanted.agent is None and wanted.folder is not None:
-        return None
-    return newest[0] if newest else None
+    if wanted.session_id is not None:
+        return _named(wanted.session_id, wanted, newest, environ)
+    own = next(_of_folder(wanted.folder, newest, environ), None)
+    if own is None and wanted.all_projects:
+        return newest[0] if newest else None
+    return own
 
 
-def _named(name: str, newest: Sequence[SessionInfo]) -> SessionInfo | None:
+def _named(
+    name: str, wanted: Wanted, newest: Sequence[SessionInfo], environ: Mapping[str, str]
+) -> SessionInfo | None:
     exact = next((one for one in newest if one.session_id == name), None)
-    parts = [one for one in newest if name in one.session_id]
-    return exact or (parts[0] if len(parts) == 1 else None)
+    if exact is not None or not name:
+        return exact
+    holding = [one for one in newest if name in one.session_id]
+    parts = holding if wanted.all_projects else list(_of_folder(wanted.folder, holding, environ))
+    return parts[0] if len(parts) == 1 else None
+
+
+def _of_folder(
+    folder: str, newest: Sequence[SessionInfo], environ: Mapping[str, str]
+) -> Iterator[SessionInfo]:
+    sessions = data_folder(environ) / "sessions"
+    for one in newest:
+        found = working_dir(sessions, one.session_id)
+        if found is not None and real_folder(found) == folder:
+            yield one
 
 
 def working_dir(sessions: Path, session_id: str) -> str | None:
-    """The folder that a stored session was begun in, out of the first record of its journal."""
+    """The folder that a stored session was begun in, from the first record of its journal."""
     try:
         with (sessions / f"{file_stem(session_id)}.jsonl").open("rb") as journal:
             return msgspec.json.decode(journal.readline(_HEADER_BYTES), type=_Header).working_dir
@@ -66,8 +83,11 @@ def working_dir(sessions: Path, session_id: str) -> str | None:
         return None
 
 
-def _real(folder: str) -> Path:
+def real_folder(folder: str) -> str | None:
+    """The folder with its links resolved; None for a path that is not absolute: it would mean another folder
+    in each process."""
+    path = Path(folder)
     try:
-        return Path(folder).resolve()
+        return str(path.resolve()) if path.is_absolute() else None
     except (OSError, RuntimeError, ValueError):
-        return Path(folder)
+        return None

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from compactd.bridges.recall_sessions import Wanted
-from compactd.cli.command import Command, Option
+from compactd.bridges.recall_sessions import Wanted, real_folder
+from compactd.cli.command import Command, Flag, Option
 from compactd.cli.completing import session_ids
 from compactd.cli.ending import DONE, USAGE, Stop
 from compactd.cli.page import Page
@@ -20,8 +20,10 @@ from before a compaction: search_history, expand, context_state. They read the s
 stored here, also those that hooks mirror (`compactd install`); nothing leaves the
 machine.
 
-Which session: the one named, else the newest of this folder (of --agent, the newest
-anywhere where this folder has none). It is looked for at each call.
+Which session: the newest that was begun in this folder (with --agent, only that
+agent's). It is looked for at each call. Sessions of other folders are other projects:
+the model sees nothing of them, unless you name one session with --session or open all
+with --all-projects.
 
 Needs the extra: pip install 'compactd[mcp]'
 """
@@ -33,6 +35,7 @@ class Options(Struct, frozen=True, kw_only=True):
     session: str | None
     agent: str | None
     folder: str | None
+    all_projects: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -45,8 +48,13 @@ def run(options: Options, page: Page) -> int:
 
     from compactd.bridges.mcp_server import serve
 
-    folder = options.folder or str(Path.cwd())
-    wanted = Wanted(session_id=options.session, agent=options.agent, folder=folder)
+    # Resolved once: a link that is changed later leads to no other project.
+    folder = real_folder(str(Path.cwd() / (options.folder or "")))
+    if folder is None:
+        raise Stop(f"{options.folder!r} cannot be read as a folder.", exit_code=USAGE)
+    wanted = Wanted(
+        session_id=options.session, agent=options.agent, folder=folder, all_projects=options.all_projects
+    )
     asyncio.run(serve(wanted, dict(os.environ)))
     return DONE
 
@@ -57,9 +65,15 @@ COMMAND = Command(
     run,
     about=ABOUT,
     params=(
-        Option("--session", "this session, by its id or a part of it", metavar="ID", completed=session_ids),
+        Option(
+            "--session",
+            "this session, whatever its folder; a part of an id counts in this folder only",
+            metavar="ID",
+            completed=session_ids,
+        ),
         Option("--agent", "only this agent's mirrored sessions: claude-code, codex ...", metavar="NAME"),
         Option("--folder", "where the agent works (the current folder)", metavar="DIR", is_file=True),
+        Flag("--all-projects", "sessions of every folder, and the model may choose one"),
     ),
     examples=(
         ("claude mcp add compactd -- compactd mcp --agent claude-code", "into Claude Code"),

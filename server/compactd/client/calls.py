@@ -229,6 +229,7 @@ class Calls(ABC):
         session_id: str,
         compaction_id: str | UnsetType | None = UNSET,
         entry_ids: Sequence[str] | UnsetType | None = UNSET,
+        quoted: bool | UnsetType = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ExpandResult:
         """`session/expand`: The original messages behind a compaction's summary, or those of the entries
@@ -238,6 +239,7 @@ class Calls(ABC):
             session_id=session_id,
             compaction_id=compaction_id,
             entry_ids=entry_ids,
+            quoted=quoted,
         )
         return self.ask("session/expand", params, ExpandResult, timeout_s=timeout_s)
 
@@ -861,6 +863,7 @@ class AsyncCalls(ABC):
         session_id: str,
         compaction_id: str | UnsetType | None = UNSET,
         entry_ids: Sequence[str] | UnsetType | None = UNSET,
+        quoted: bool | UnsetType = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ExpandResult:
         """`session/expand`: The original messages behind a compaction's summary, or those of the entries
@@ -870,6 +873,7 @@ class AsyncCalls(ABC):
             session_id=session_id,
             compaction_id=compaction_id,
             entry_ids=entry_ids,
+            quoted=quoted,
         )
         return await self.ask("session/expand", params, ExpandResult, timeout_s=timeout_s)
 

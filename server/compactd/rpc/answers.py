@@ -14,6 +14,7 @@ from compactd.core.fold import Fold
 from compactd.core.lookup import Lookup, Tried
 from compactd.core.observed import Observed
 from compactd.core.pins import pinned_of
+from compactd.core.said import quoted, said
 from compactd.core.settings import IgnoredSetting, values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
@@ -285,7 +286,12 @@ def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
                 raise InvalidParams(f"{entry_id!r} is no message of this session", f"$.entry_ids[{index}]")
     return wire.ExpandResult(
         entries=tuple(
-            wire.Original(entry_id=entry_id, message=item.source, tokens=item.tokens)
+            wire.Original(
+                entry_id=entry_id,
+                message=item.source,
+                tokens=item.tokens,
+                quoted=quoted(said(item.message)) if params.quoted else UNSET,
+            )
             for entry_id in ids
             if (item := state.originals[entry_id]).source is not None
         )

@@ -288,6 +288,8 @@ class ExpandParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     compaction_id: str | None = None
     entry_ids: tuple[str, ...] | None = None
+    quoted: bool = False
+    """Each message also as text for a model, in `quoted`."""
 
 
 class Original(Wire, frozen=True, kw_only=True):
@@ -297,6 +299,10 @@ class Original(Wire, frozen=True, kw_only=True):
     message: Raw
     tokens: int | None = None
     """Estimate of what it would take in the context."""
+    quoted: str | UnsetType = UNSET
+    """What the message says, for a model to read: each line that neither the user nor the assistant wrote
+    begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a
+    sign. Only if it was asked for."""
 
 
 class ExpandResult(Wire, frozen=True, kw_only=True):

@@ -109,6 +109,7 @@
 ---@field session_id string
 ---@field compaction_id? string|nil
 ---@field entry_ids? string[]|nil
+---@field quoted? boolean Each message also as text for a model, in `quoted`.
 
 --- Params of `session/prune`.
 ---@class compactd.PruneParams
@@ -510,6 +511,7 @@
 ---@field entry_id string
 ---@field message any
 ---@field tokens integer|nil Estimate of what it would take in the context.
+---@field quoted? string What the message says, for a model to read: each line that neither the user nor the assistant wrote begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a sign. Only if it was asked for.
 
 --- Result of `session/prune`.
 ---@class compactd.PruneResult

@@ -1,0 +1,40 @@
+"""A message as text for a reader: stretch by stretch, with who wrote each, and quoted line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from compactd.core.authors import Stretch, stretches
+from compactd.core.quoting import quote
+from compactd.messages import Author, Message, Thinking, ToolCall
+
+
+def said(message: Message) -> Iterator[Stretch]:
+    """All that a message says, in its order: also reasoning and calls with their arguments, which the
+    assistant wrote. Pictures and other bytes are left out. O(characters)."""
+    for block in message.content:
+        match block:
+            case Thinking(text=text):
+                yield Stretch("assistant", text)
+            case ToolCall():
+                yield Stretch(
+                    "assistant", f"{block.name} {bytes(block.arguments).decode('utf-8', 'replace')}"
+                )
+            case _:
+                yield from stretches(replace(message, content=(block,)))
+
+
+def authors(parts: Iterable[Stretch]) -> tuple[Author, ...]:
+    """Who wrote them, each once, in the order of their first words."""
+    return tuple(dict.fromkeys(part.author for part in parts if part.text and not part.text.isspace()))
+
+
+def quoted(parts: Iterable[Stretch]) -> str:
+    """The stretches as a model may read them (`quote`), each on lines of its own. O(characters)."""
+    return "\n".join(quote(_without_last_end(part.text), part.author) for part in parts if part.text)
+
+
+def _without_last_end(text: str) -> str:
+    return text[:-1] if text.endswith("\n") else text

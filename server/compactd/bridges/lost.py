@@ -216,7 +216,7 @@ def _found(
     def body_of(budget: int) -> tuple[str, int]:
         """The record in so much, and what of that is left because nothing stands under a heading."""
         record = source.record(budget, count, lead="", layout=LAYOUT)
-        body = _safe(_ordered(record.text, known, dropped), named)
+        body = safe(_ordered(record.text, known, dropped), named)
         return body, record.tokens - count(body)
 
     beside = sum(count(line) + 1 for line in dropped)
@@ -277,7 +277,7 @@ def _says_something(body: str, cache: FactCache) -> bool:
     )
 
 
-def _safe(text: str, named: Collection[str]) -> str:
+def safe(text: str, named: Collection[str]) -> str:
     """Without what a terminal or an agent would take for something else than text. The record quotes already
     (`core/quoting.py`); here the rest: names of files, and in the user's constraints, which are `named`,
     nothing but the ends of what they stand in and what nobody sees."""

@@ -38,6 +38,7 @@ class Options(Struct, frozen=True, kw_only=True):
     output: str | None
     hooks: bool
     trust: bool
+    authors: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -46,6 +47,10 @@ def run(options: Options, page: Page) -> int:
         from compactd.cli.hook import report
 
         return report(page)
+    if options.authors:
+        from compactd.cli.authors import report as report_authors
+
+        return report_authors(page, options.file)
     if options.trust or (options.file is None and options.output is None):
         from compactd.cli.trust import list_folders
 
@@ -139,10 +144,12 @@ COMMAND = Command(
         Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
         Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
         Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
+        Flag("--authors", "who wrote what in the role user: in FILE, or in every stored session"),
     ),
     examples=(
         ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
         ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
+        ("compactd doctor --authors", "what earlier versions took for your words and is not"),
     ),
     is_paged=True,
 )

@@ -30,6 +30,10 @@ REMARK: Final = "(model) "
 
 RULE_SHARE: Final = 0.8
 """Of the telling words of a rule, those that one typed sentence must hold."""
+QUOTED_WORDS: Final = 3
+"""Telling words of a typed sentence from which on a line can quote it."""
+INTRODUCING_WORDS: Final = 4
+"""Telling words that a line may have beside the typed sentence it quotes."""
 CLAIM_SHARE: Final = 0.5
 """Of the telling words of a goal, or of what is told of the user, those that the user's words must hold."""
 FOREIGN_SHARE: Final = 1 / 3
@@ -155,7 +159,21 @@ class TypedWords:
         rule = _sentence(line, "")
         if not rule.words:
             return None
-        return next((one.entry_id for one in reversed(self._sentences) if one.says(rule)), None)
+        for one in reversed(self._sentences):
+            if one.says(rule) or (one.folded in rule.folded and self._is_introduced(line, one)):
+                return one.entry_id
+        return None
+
+    def _is_introduced(self, line: str, sentence: _Sentence) -> bool:
+        """Whether a line that holds a typed sentence whole adds nothing but a few words around it."""
+        if len(sentence.words) < QUOTED_WORDS:
+            return False
+        rest = " ".join(line.lower().split()).replace(sentence.folded, " ")
+        return (
+            len(_telling(rest) - _USERS) <= INTRODUCING_WORDS
+            and not is_constraint(rest)
+            and _PERMITS.search(rest) is None
+        )
 
     def holds_claim(self, line: str) -> bool:
         """Whether the user's words hold half of the telling words of what is said in the user's name. A limit

@@ -60,8 +60,13 @@ def typed_sentences(item: Item) -> Iterator[str]:
         if isinstance(block, Text) and author_of(message, block) == USER:
             for start, end, is_own in typed_parts(block.text):
                 if is_own:
-                    for paragraph in _paragraphs(block.text[start:end]):
-                        yield from _whole(sentences(paragraph))
+                    yield from sentences_in(block.text[start:end])
+
+
+def sentences_in(text: str) -> Iterator[str]:
+    """The sentences of a text, without the lines in it that were copied from somewhere. O(characters)."""
+    for paragraph in _paragraphs(text):
+        yield from _whole(sentences(paragraph))
 
 
 def without_bullet(line: str) -> str:

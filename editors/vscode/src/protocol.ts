@@ -756,6 +756,8 @@ export interface DiffResult {
   root?: string | null;
   /** Why there are no files, or not all of their contents. */
   reason?: string | null;
+  /** Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000. */
+  hidden?: string[];
 }
 
 /** A file that changed. */

@@ -420,6 +420,9 @@ class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """The work tree that the paths are in."""
     reason: str | None = None
     """Why there are no files, or not all of their contents."""
+    hidden: tuple[str, ...] = ()
+    """Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No
+    snapshot holds what they say. At most 1,000."""
 
 
 class ImportParams(Wire, frozen=True, kw_only=True):

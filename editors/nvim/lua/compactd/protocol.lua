@@ -547,6 +547,7 @@
 ---@field files compactd.FileDiff[] By their paths.
 ---@field root? string|nil The work tree that the paths are in.
 ---@field reason? string|nil Why there are no files, or not all of their contents.
+---@field hidden? string[] Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000.
 
 --- A file that changed.
 ---@class compactd.FileDiff

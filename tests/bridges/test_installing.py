@@ -275,7 +275,7 @@ def test_settings_that_cannot_be_changed_are_told_in_two_lines(tmp_path: Path) -
 def test_a_plugin_holds_the_hooks_that_install_writes(agent: str, folder: str) -> None:
     plugin = Path(__file__).parents[2] / "integrations" / folder
 
-    text, _ = changed("{}", Wanted(agent, "compactd", with_statusline=False))
+    text, _ = changed("{}", Wanted(agent, "cd / && compactd", with_statusline=False))
 
     assert json.loads((plugin / "hooks" / "hooks.json").read_text()) == json.loads(text)
     manifests = [json.loads(path.read_text()) for path in plugin.glob(".*-plugin/plugin.json")]

@@ -39,8 +39,8 @@ class HostileRepository(Struct, frozen=True):
         return sorted(f"{mark.name}: {mark.read_text()}" for mark in self.marks.iterdir())
 
     def environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """`environ` of a person whose shell helps the repository: its virtual environment is active, and in the
-        PATH an empty entry, `.`, other relative ones and the repository's own folders come first."""
+        """`environ` of a person whose shell helps the repository: its virtual environment is active, and in
+        the PATH an empty entry, `.`, other relative ones and the repository's own folders come first."""
         theirs = ("", ".", "bin", ".venv/bin", str(self.root / "bin"), str(self.root / ".venv" / "bin"))
         return {
             **environ,

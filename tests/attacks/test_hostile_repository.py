@@ -182,7 +182,7 @@ def test_hooks_that_install_wrote_run_in_the_repository_without_running_any_of_i
 def test_hooks_of_the_plugins_run_in_the_repository_without_running_any_of_it(
     hostile: HostileRepository, agent: str, file: str
 ) -> None:
-    """A plugin cannot know where compactd is: the person's own PATH says it, without what is relative in it."""
+    """A plugin cannot know where compactd is: the person's PATH says it, but for what is relative in it."""
     assert len(run_hooks(hostile, agent, INTEGRATIONS / file, ("", ".", "bin", ".venv/bin"))) >= 4
 
     assert hostile.sprung() == []

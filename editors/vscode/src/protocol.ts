@@ -981,6 +981,8 @@ export interface InfoResult {
   encodings: string[];
   /** `tested` on Linux and macOS, else `untested`. */
   platform: string;
+  /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
+  warnings: string[];
 }
 
 /** Params of `session/compacting`. */

@@ -77,7 +77,7 @@ class GitTrees:
         return difference(self._git(tree), before, after)
 
     def hidden_since(self, since: float, working_dir: str) -> tuple[str, ...]:
-        """Paths that git ignores and that were made or changed after `since` (Unix seconds). No tree has them.
+        """Paths that git ignores and that were made or changed after `since`, in Unix seconds; in no tree.
 
         A folder of which everything is ignored is one path that ends in `/`. It is listed if an entry was
         added to it or removed from it. Sorted, at most `MAX_HIDDEN`. O(files). Raises `NoTree`.

@@ -421,8 +421,8 @@ class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     """Why there are no files, or not all of their contents."""
     hidden: tuple[str, ...] = ()
-    """Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No
-    snapshot holds what they say. At most 1,000."""
+    """Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`.
+    No snapshot holds what they say. At most 1,000."""
 
 
 class ImportParams(Wire, frozen=True, kw_only=True):
@@ -831,3 +831,5 @@ class InfoResult(Wire, frozen=True, kw_only=True):
     encodings: tuple[str, ...]
     platform: str
     """`tested` on Linux and macOS, else `untested`."""
+    warnings: tuple[str, ...] = ()
+    """What is unsafe about where the daemon works, such as a data folder that other users may write to."""

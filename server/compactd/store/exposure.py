@@ -16,8 +16,8 @@ def exposure(path: Path) -> str | None:
     """Why another user may write to `path` or to a folder above it, in words; None if nobody may.
 
     Links are resolved. If `path` is not there, the folders above it decide. Reading is no exposure (0755 is
-    fine), nor is a folder like `/tmp`, whose sticky bit keeps entries from others. The user's own group does not
-    count, and root may own anything. Always None on Windows, whose modes say nothing.
+    fine), nor is a folder like `/tmp`, whose sticky bit keeps entries from others. The user's own group does
+    not count, and root may own anything. Always None on Windows, whose modes say nothing.
     """
     if sys.platform == "win32":
         return None
@@ -30,6 +30,17 @@ def exposure(path: Path) -> str | None:
         if who is not None:
             return f"{who} may write to {each}"
     return None
+
+
+def exposed_data(folder: Path) -> str | None:
+    """A sentence for a person if other users may write to the data folder, with what to do; None otherwise."""
+    who = exposure(folder)
+    if who is None:
+        return None
+    return (
+        f"{who}, so others can plant sessions and hook state in the data folder {folder}. "
+        "Take that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+    )
 
 
 def _chain(path: Path) -> tuple[Path, ...]:

@@ -169,9 +169,7 @@ def test_the_projects_own_daemon_is_run_once_the_person_said_yes_and_until_it_ch
     (above / "compactd").symlink_to(daemon_command())
     custom = json.dumps(str(world.home / "custom.el"))
 
-    done = batch(
-        world, LOOK.replace("INNER", str(inner)).replace("OWN", str(own)).replace("CUSTOM", custom)
-    )
+    done = batch(world, LOOK.replace("INNER", str(inner)).replace("OWN", str(own)).replace("CUSTOM", custom))
 
     no, yes = "((bundled nil) (project nil) (PATH t))", "((bundled nil) (project t) (PATH t))"
     assert done.stdout.splitlines() == [

@@ -1,4 +1,4 @@
-"""The repository of `attacks/test_hostile_repository.py`, opened in each editor: nothing of it is run or obeyed."""
+"""The repository of `attacks/test_hostile_repository.py`, opened in each editor: nothing of it is run."""
 
 from __future__ import annotations
 

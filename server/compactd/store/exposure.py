@@ -33,7 +33,7 @@ def exposure(path: Path) -> str | None:
 
 
 def exposed_data(folder: Path) -> str | None:
-    """A sentence for a person if other users may write to the data folder, with what to do; None otherwise."""
+    """What to tell a person if other users may write to the data folder, and what to do; None otherwise."""
     who = exposure(folder)
     if who is None:
         return None

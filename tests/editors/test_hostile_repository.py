@@ -89,6 +89,7 @@ def test_emacs_starts_the_daemon_outside_the_repository(world: World, hostile: H
 def test_vs_code_starts_the_daemon_outside_a_workspace_that_is_not_trusted(
     hostile: HostileRepository, tmp_path: Path
 ) -> None:
+    (hostile.root / "session.json").rename(hostile.root / "opened.json")
     settings = {
         "security.workspace.trust.startupPrompt": "never",
         "security.workspace.trust.enabled": True,
@@ -97,7 +98,7 @@ def test_vs_code_starts_the_daemon_outside_a_workspace_that_is_not_trusted(
     environ = hostile.environment({"PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin"})
 
     with House(fresh(tmp_path / "home"), package(), settings, environ, trusts=False) as house:
-        saw = house.play("untrusted.mjs", {"url": house.url(hostile.root), "file": "session.json"})
+        saw = house.play("untrusted.mjs", {"url": house.url(hostile.root), "file": "opened.json"})
         logged = "".join(log.read_text() for log in house.logs())
 
     assert hostile.sprung() == []

@@ -48,8 +48,8 @@ def report(page: Page) -> int:
     exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
     if page.is_json:
-        told = {"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)}
-        page.json({**told, "warnings": [exposed] if exposed else []})
+        log = {"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)}
+        page.json({**log, "warnings": [exposed] if exposed else []})
         return FAILED if failed else DONE
     page.line(f"hooks · {hooks_folder(os.environ)}")
     if exposed:

@@ -146,7 +146,7 @@
      :doc "Answers.")
     ("daemon/info"
      :params ()
-     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "paths" "encodings" "platform" "warnings")
+     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "paths" "encodings" "platform" "warnings?")
      :doc "This daemon."))
   "What a client may ask the daemon.
 Name, then fields; those that end in ? may be left out.")

@@ -982,7 +982,7 @@ export interface InfoResult {
   /** `tested` on Linux and macOS, else `untested`. */
   platform: string;
   /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
-  warnings: string[];
+  warnings?: string[];
 }
 
 /** Params of `session/compacting`. */

@@ -819,7 +819,7 @@ class CountResult(Wire, frozen=True, kw_only=True):
     method: str
 
 
-class InfoResult(Wire, frozen=True, kw_only=True):
+class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `daemon/info`."""
 
     version: str

@@ -720,7 +720,7 @@
 ---@field paths table<string, string>
 ---@field encodings string[]
 ---@field platform string `tested` on Linux and macOS, else `untested`.
----@field warnings string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
+---@field warnings? string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams

@@ -96,8 +96,11 @@ def test_vs_code_starts_the_daemon_outside_a_workspace_that_is_not_trusted(
     }
     bin_dir = str(Path(sys.executable).parent)
     environ = hostile.environment({"PATH": f"{bin_dir}:/usr/local/bin:/usr/bin:/bin"})
+    # The server takes its PATH from a login shell: this one says again what the person's has.
+    home = fresh(tmp_path / "home")
+    (home / ".profile").write_text(f"export PATH='{environ['PATH']}'\n")
 
-    with House(fresh(tmp_path / "home"), package(), settings, environ, trusts=False) as house:
+    with House(home, package(), settings, environ, trusts=False) as house:
         saw = house.play("untrusted.mjs", {"url": house.url(hostile.root), "file": "opened.json"})
         logged = "".join(log.read_text() for log in house.logs())
 

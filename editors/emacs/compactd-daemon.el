@@ -299,7 +299,7 @@ stopped.  M-x compactd-log shows it")))))
   "Find the daemon and start it."
   (let* ((default-directory (if (file-remote-p default-directory) "~/" default-directory))
          (places (compactd-daemon-places))
-         (place (seq-find #'caddr places)))
+         (place (compactd-daemon-choose places)))
     (setq compactd-daemon-status 'starting
           compactd-daemon-problem nil
           compactd-daemon-place place)

@@ -16,6 +16,9 @@
     (append
      (mapcar (pcase-lambda (`(,from ,path ,command))
                (cond
+                ((eq command 'untrusted)
+                 (format "         %s: %s came with the project, and you did not say yes to it"
+                         from path))
                 ((and command (not found))
                  (setq found t)
                  (format "OK       %s: %s" from path))

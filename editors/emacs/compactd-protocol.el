@@ -82,7 +82,7 @@
      :doc "Takes what messages say out of the session, for a secret that was pasted: the one exception to \"nothing is deleted\". Role, blocks and call ids stay, the contents become `[redacted]`: in the view, the history, the search, and in the journal's file, which is written anew. Words of at least 6 characters that no other message holds go from summaries, titles, file lists and waiting prompts too. Snapshots of the work tree that were taken before are removed.")
     ("session/diff"
      :params ("session_id" "from?" "to?")
-     :result ("files" "root?" "reason?")
+     :result ("files" "root?" "reason?" "hidden?")
      :doc "The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.")
     ("session/import"
      :params ("path?" "content?" "format?")
@@ -154,7 +154,7 @@
      :doc "Answers.")
     ("daemon/info"
      :params ()
-     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "paths" "encodings" "platform")
+     :result ("version" "protocol_version" "pid" "uptime_s" "sessions" "paths" "encodings" "platform" "warnings?")
      :doc "This daemon."))
   "What a client may ask the daemon.
 Name, then fields; those that end in ? may be left out.")

@@ -5,6 +5,9 @@
 // 1.18.33, whose hooks are called `experimental`: where one is gone, OpenCode compacts as it always did.
 
 import { spawn } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from "node:path";
 /** The protocol this was written for; a daemon with another first number is not used. */
 const PROTOCOL = 1;
 const MOST_BATCH = 100; // messages of one append
@@ -26,6 +29,32 @@ const PROMPT =
   "Summarise the conversation history below for the agent that goes on with the work: goal, the user's constraints" +
   " word for word, decisions, progress, open problems, files. If no history follows, answer with the one word OK.";
 
+/** The absolute path of `command`: a bare name is looked up in the folders of PATH that are absolute and not in the
+ * project. What came with a cloned repository is not run because the agent stands in it. */
+function programOf(command, cwd) {
+  if (/[/\\]/.test(command)) return command;
+  const real = (path) => {
+    try {
+      return realpathSync(path);
+    } catch {
+      return resolve(path);
+    }
+  };
+  const home = real(homedir());
+  let root = real(cwd);
+  for (let folder = root; folder !== dirname(folder) && folder !== home && !home.startsWith(folder + sep); folder = dirname(folder))
+    if ([".git", ".hg", "pyproject.toml", "package.json"].some((mark) => existsSync(join(folder, mark)))) root = folder;
+  const isInside = (path) => [resolve(path), real(path)].some((each) => each === root || each.startsWith(root + sep));
+  for (const entry of (process.env.PATH ?? "").split(delimiter)) {
+    for (const ending of process.platform === "win32" ? [".exe", ".cmd"] : [""]) {
+      const path = join(entry, command + ending);
+      if (isAbsolute(entry) && existsSync(path) && !isInside(entry) && !isInside(path)) return path;
+    }
+  }
+  // A path that is nowhere: `spawn` then says so.
+  return join(sep, "nowhere", command);
+}
+
 /** `compactd serve` as a child: JSON-RPC, one object a line, each request with a deadline. */
 class Daemon {
   #child;
@@ -35,7 +64,7 @@ class Daemon {
   ended;
 
   constructor(command, cwd) {
-    this.#child = spawn(command, ["serve"], { cwd, stdio: ["pipe", "pipe", "ignore"] });
+    this.#child = spawn(programOf(command, cwd), ["serve"], { cwd, stdio: ["pipe", "pipe", "ignore"] });
     this.#child.on("error", (error) =>
       this.#end(error.code === "ENOENT" ? `${command} was not found` : `${command} did not start: ${error.message}`),
     );

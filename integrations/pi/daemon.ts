@@ -2,6 +2,9 @@
 // fails those that wait.
 
 import { spawn, type ChildProcess } from "node:child_process";
+import { existsSync, realpathSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, dirname, isAbsolute, join, resolve, sep } from "node:path";
 
 /** A request that was refused, was too late, or found no daemon; the message is one line for a person. */
 export class DaemonError extends Error {
@@ -31,6 +34,32 @@ const MOST_STDERR = 2_000;
 /** What a daemon that was told to end may take, in milliseconds. */
 const END_MS = 2_000;
 
+/** The absolute path of `command`: a bare name is looked up in the folders of PATH that are absolute and not in the
+ * project. What came with a cloned repository is not run because the agent stands in it. */
+function programOf(command: string, cwd: string): string {
+  if (/[/\\]/.test(command)) return command;
+  const real = (path: string) => {
+    try {
+      return realpathSync(path);
+    } catch {
+      return resolve(path);
+    }
+  };
+  const home = real(homedir());
+  let root = real(cwd);
+  for (let folder = root; folder !== dirname(folder) && folder !== home && !home.startsWith(folder + sep); folder = dirname(folder))
+    if ([".git", ".hg", "pyproject.toml", "package.json"].some((mark) => existsSync(join(folder, mark)))) root = folder;
+  const isInside = (path: string) => [resolve(path), real(path)].some((each) => each === root || each.startsWith(root + sep));
+  for (const entry of (process.env.PATH ?? "").split(delimiter)) {
+    for (const ending of process.platform === "win32" ? [".exe", ".cmd"] : [""]) {
+      const path = join(entry, command + ending);
+      if (isAbsolute(entry) && existsSync(path) && !isInside(entry) && !isInside(path)) return path;
+    }
+  }
+  // A path that is nowhere: `spawn` then says so.
+  return join(sep, "nowhere", command);
+}
+
 export class Daemon {
   readonly #child: ChildProcess;
   readonly #waiting = new Map<number, Waiting>();
@@ -41,7 +70,7 @@ export class Daemon {
 
   /** Spawns it; a command that is not there shows in the first request. */
   constructor(command: string, cwd: string) {
-    this.#child = spawn(command, ["serve"], { cwd, stdio: ["pipe", "pipe", "pipe"] });
+    this.#child = spawn(programOf(command, cwd), ["serve"], { cwd, stdio: ["pipe", "pipe", "pipe"] });
     this.#child.on("error", (error: NodeJS.ErrnoException) => {
       this.#end(error.code === "ENOENT" ? `${command} was not found` : `${command} did not start: ${error.message}`);
     });

@@ -351,7 +351,15 @@ class Daemon:
             paths={"data": str(self.home), "config": str(self.config)},
             encodings=tuple(SPECS),
             platform="tested" if sys.platform in ("linux", "darwin") else "untested",
+            warnings=self.warnings(),
         )
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is unsafe about where this daemon works, for a person."""
+        from compactd.store.exposure import exposed_data
+
+        told = exposed_data(self.home)
+        return () if told is None else (told,)
 
     def _trees(self, session_id: str) -> GitTrees:
         """Where the snapshots of a session are."""
@@ -397,4 +405,7 @@ def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
     log_to_stderr(environ)
     if sys.platform not in ("linux", "darwin"):
         _log.warning("this platform is untested; Linux and macOS are tested")
-    return asyncio.run(Daemon(environ).serve(fds, frame_limit_bytes))
+    daemon = Daemon(environ)
+    for warning in daemon.warnings():
+        _log.warning("%s", warning)
+    return asyncio.run(daemon.serve(fds, frame_limit_bytes))

@@ -28,6 +28,8 @@ class Difference(Struct, frozen=True, kw_only=True):
     files: tuple[Changed, ...] = ()
     root: str | None = None
     reason: str | None = None
+    hidden: tuple[str, ...] = ()
+    """Files that git ignores and that changed since: no snapshot holds them."""
 
 
 class Snapshots:
@@ -85,6 +87,7 @@ class Snapshots:
         try:
             root = await asyncio.to_thread(lambda: str(work_tree_of(working_dir).root))
             files = await asyncio.to_thread(self._trees.difference, before.tree, after.tree, working_dir)
+            hidden = await asyncio.to_thread(self._trees.hidden_since, before.at, working_dir)
         except NoTree as none:
             return Difference(reason=none.reason)
         is_short = any(file.before is None or file.after is None for file in files)
@@ -92,6 +95,7 @@ class Snapshots:
             files=files,
             root=root,
             reason="contents that are no text, or too large, are left out" if is_short else None,
+            hidden=hidden,
         )
 
     async def forget(self, *, for_good: bool = False) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -275,8 +276,51 @@ def test_settings_that_cannot_be_changed_are_told_in_two_lines(tmp_path: Path) -
 def test_a_plugin_holds_the_hooks_that_install_writes(agent: str, folder: str) -> None:
     plugin = Path(__file__).parents[2] / "integrations" / folder
 
-    text, _ = changed("{}", Wanted(agent, "compactd", with_statusline=False))
+    text, _ = changed("{}", Wanted(agent, "cd / && compactd", with_statusline=False))
 
     assert json.loads((plugin / "hooks" / "hooks.json").read_text()) == json.loads(text)
     manifests = [json.loads(path.read_text()) for path in plugin.glob(".*-plugin/plugin.json")]
     assert [(one["name"], one["version"]) for one in manifests] == [("compactd", __version__)]
+
+
+OLD_LINES = {
+    "/opt/venv/bin/python -m compactd hook claude-code": "{} hook claude-code",
+    "'/opt/my venv/bin/python3' -m compactd hook claude-code --limit 5": "{} hook claude-code --limit 5",
+    "env A=1 compactd hook claude-code": "env A=1 {} hook claude-code",
+    "compactd hook claude-code": "{} hook claude-code",
+    "/opt/venv/bin/python -P -m compactd hook claude-code": None,
+    "/opt/venv/bin/python -I -m compactd hook claude-code": None,
+    "/usr/local/bin/compactd hook claude-code --limit 500": None,
+    "'/opt/my venv/bin/compactd' hook claude-code": None,
+}
+"""A command as it was, and as it is after `install`; None for one that stays."""
+
+
+@pytest.mark.parametrize("line", OLD_LINES)
+def test_an_old_line_that_could_import_from_the_project_is_rewritten_and_taken_back(
+    line: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "settings.json"
+    group = {"hooks": [{"type": "command", "command": line, "timeout": 3}]}
+    path.write_text(json.dumps({"hooks": {"Stop": [group]}, "model": "x"}, indent=2))
+    before = path.read_bytes()
+
+    change = install(path, wanted("claude-code"), environ(tmp_path))
+    after = json.loads(path.read_text())["hooks"]["Stop"]
+    again = install(path, wanted("claude-code"), environ(tmp_path))
+    uninstall(path, "claude-code", environ(tmp_path))
+
+    becomes = line if OLD_LINES[line] is None else OLD_LINES[line].format("/opt/my-tools/bin/compactd")
+    assert after == [{"hooks": [{"type": "command", "command": becomes, "timeout": 3}]}]
+    assert [bool(change.notes), again.is_needed] == [OLD_LINES[line] is not None, False]
+    assert path.read_bytes() == before
+
+
+def test_a_program_inside_a_project_is_told_when_its_hooks_are_installed(tmp_path: Path) -> None:
+    """These tests are run by the Python of a checkout, whose owner may be the agent itself."""
+    shown = run(tmp_path, "install", "claude-code", "--dry-run", "--json").json
+
+    script = Path(sys.executable).with_name("compactd")
+    checkout = Path(__file__).parents[2]
+    is_inside = checkout in script.parents
+    assert any(f"{script} is inside the project" in note for note in shown["notes"]) == is_inside

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from command_line import ANSI, COMPACTD, environment
+from cli.command_line import ANSI, COMPACTD, environment
 
 DEADLINE_S = 30
 

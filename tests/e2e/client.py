@@ -65,6 +65,7 @@ class Daemon:
         framing: str = "lines",
         env: Mapping[str, str] | None = None,
         command: Sequence[str] = SERVE,
+        cwd: Path | None = None,
     ) -> None:
         self.home = home
         self.framing = framing
@@ -75,6 +76,7 @@ class Daemon:
             stdout=subprocess.PIPE,
             stderr=self._stderr,
             env=environment(home, env),
+            cwd=cwd,
         )
         self.received: list[Got] = []
         """Every message, in the order in which it came."""

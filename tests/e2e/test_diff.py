@@ -72,6 +72,7 @@ def test_a_session_tells_which_files_changed_with_their_lines_before_and_after(
                 "after": "",
             },
         ],
+        "hidden": ["build/", "x.log"],
     }
 
 

@@ -1,7 +1,7 @@
 /** The editor's side of finding the daemon: settings, Python environments, folders. */
 
 import { constants } from "node:fs";
-import { access, stat } from "node:fs/promises";
+import { access, realpath, stat } from "node:fs/promises";
 import { homedir } from "node:os";
 import * as path from "node:path";
 import * as vscode from "vscode";
@@ -38,9 +38,20 @@ export async function placesToLook(context: vscode.ExtensionContext, settings: S
     setting: settings.command,
     bundled: [context.asAbsolutePath("bundled"), path.join(context.asAbsolutePath("bundled"), bin)],
     environments: vscode.workspace.isTrusted ? await environments(bin) : [],
-    path: (process.env["PATH"] ?? "").split(path.delimiter).filter((each) => path.isAbsolute(each)),
+    path: await outside((process.env["PATH"] ?? "").split(path.delimiter).filter((each) => path.isAbsolute(each))),
     isWindows,
   };
+}
+
+/** In an untrusted workspace, those of `entries` that are in none of its folders, links followed. */
+async function outside(entries: readonly string[]): Promise<string[]> {
+  if (vscode.workspace.isTrusted) return [...entries];
+  const real = async (each: string) => realpath(each).catch(() => path.resolve(each));
+  const tops = await Promise.all(folders().flatMap((each) => [path.resolve(each.uri.fsPath), real(each.uri.fsPath)]));
+  const isIn = (each: string) => tops.some((top) => each === top || each.startsWith(top + path.sep));
+  const kept: string[] = [];
+  for (const entry of entries) if (!isIn(path.resolve(entry)) && !isIn(await real(entry))) kept.push(entry);
+  return kept;
 }
 
 /** True for a file that may be run. */

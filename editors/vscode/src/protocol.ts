@@ -793,6 +793,8 @@ export interface DiffResult {
   root?: string | null;
   /** Why there are no files, or not all of their contents. */
   reason?: string | null;
+  /** Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000. */
+  hidden?: string[];
 }
 
 /** A file that changed. */
@@ -1060,6 +1062,8 @@ export interface InfoResult {
   encodings: string[];
   /** `tested` on Linux and macOS, else `untested`. */
   platform: string;
+  /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
+  warnings?: string[];
 }
 
 /** Params of `session/compacting`. */

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import secrets
 from collections.abc import Coroutine, Mapping, Sequence
+from pathlib import Path
 
 from msgspec import UNSET, Raw, Struct
 
@@ -28,6 +29,7 @@ from compactd.client.frames import Json
 from compactd.client.told import DaemonGone, RpcError
 from compactd.errors import CompactdError
 from compactd.messages import TokenUsage
+from compactd.programs import resolved_command
 
 CHOICES = ("session/set_mode", "session/set_config_option", "session/set_model")
 OPENING = ("session/new", "session/load", "session/resume", "session/fork")
@@ -76,8 +78,10 @@ class Proxy:
 
     async def run(self, command: Sequence[str], from_client: asyncio.StreamReader) -> int:
         """Until the agent ends; its exit code. Raises `OSError` where it cannot be started."""
+        program = resolved_command(command[0], self._environ.get("PATH"), Path.cwd())
         process = await asyncio.create_subprocess_exec(
-            *command,
+            program,
+            *command[1:],
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=wire.MOST_LINE,

@@ -93,10 +93,15 @@ def run(
     if event.kind == "other" or event.is_inner or not event.session_id:
         return b""
     from compactd.bridges.hook_state import files_of
+    from compactd.store.exposure import exposure
     from compactd.store.files import make_folder
 
     files = files_of(environ, agent, event.session_id)
     make_folder(files.folder)
+    if exposed := exposure(files.folder):
+        # What is kept here is told to an agent as the user's words.
+        done.failed = f"not used: {exposed}"
+        return b""
     return _locked(event, files, options, began, done)
 
 

@@ -10,8 +10,8 @@ import base64
 import errno
 import os
 import shlex
-import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,11 +19,17 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+import compactd
 from compactd.bridges.hook_events import Agent
 from compactd.bridges.hook_state import hooks_folder
 from compactd.bridges.settings_change import Wanted, changed, taken_out
 from compactd.bridges.settings_text import NotSettings
+from compactd.programs import MARKS, project_root
 from compactd.store import files
+from compactd.store.exposure import exposure
+
+ISOLATION_S = 30.0
+"""How long a Python may take to say whether it finds compactd."""
 
 
 class CannotChange(Exception):
@@ -79,13 +85,45 @@ class Change(Struct, frozen=True, kw_only=True):
 
 def program() -> str:
     """The command that starts this `compactd`, as a shell takes it."""
-    named = Path(sys.argv[0])
-    if named.stem == "compactd" and named.is_file() and os.access(named, os.X_OK):
-        return shlex.quote(str(named.absolute()))
-    found = shutil.which("compactd")
-    if found is not None:
-        return shlex.quote(str(Path(found).absolute()))
-    return f"{shlex.quote(sys.executable)} -m compactd"
+    script = _script()
+    if script is not None:
+        return shlex.quote(str(script))
+    return f"{shlex.quote(sys.executable)} {_isolation()} -m compactd"
+
+
+def _script() -> Path | None:
+    """The script `compactd` that was called, otherwise the one next to this Python."""
+    called = Path(sys.argv[0])
+    ending = ".exe" if sys.platform == "win32" else ""
+    beside = Path(sys.executable).with_name(f"compactd{ending}")
+    for one in (called, beside):
+        if one.stem == "compactd" and one.is_file() and os.access(one, os.X_OK):
+            return one.absolute()
+    return None
+
+
+def _isolation() -> str:
+    """The option that keeps Python from importing out of the folder an agent works in, where hooks are run.
+
+    `-I` also ignores `PYTHONPATH`, whose empty entries mean that folder, and the user's own packages; if
+    compactd is one of those, `-P` (3.11).
+    """
+    command = [sys.executable, "-I", "-c", "import compactd.__main__, msgspec; print(compactd.__file__)"]
+    try:
+        done = subprocess.run(command, capture_output=True, cwd=os.sep, timeout=ISOLATION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "-P"
+    return "-I" if done.stdout.decode("utf-8", "replace").strip() == compactd.__file__ else "-P"
+
+
+def exposed_program() -> str | None:
+    """Why somebody else may change what the hooks run, in words; None if nobody may."""
+    program = _script() or Path(sys.executable)
+    for one in (program, program.resolve()):
+        project = project_root(one.parent)
+        if any((project / mark).exists() for mark in MARKS):
+            return f"{one} is inside the project {project}: whoever changes that project, an agent too"
+    return exposure(program)
 
 
 def installation(path: Path, wanted: Wanted) -> Change:

@@ -6,6 +6,7 @@ Claude Code: `settings.json` (hooks reference, 2.1.240); Codex: `hooks.json` of 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,6 +37,14 @@ EVENTS: Final[dict[Agent, tuple[str, ...]]] = {
 _OURS = re.compile(
     r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
 )
+_PY = r"py(?:thon)?[\d.]*(?:\.exe)?"
+_PYTHON = rf"(?:'[^']*{_PY}'|\"[^\"]*{_PY}\"|[^\s'\"]*{_PY})"
+_UNSAFE = re.compile(
+    rf"(?<!\S)(?:{_PYTHON}\s+-m\s+compactd|(?<!-m\s)compactd(?:\.exe)?)"
+    r"(?=\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b)"
+)
+"""A program as earlier versions wrote it, or as a person may have: a Python that imports from the folder in
+which an agent works, or a name that is looked up on the PATH there."""
 
 
 class Wanted(Struct, frozen=True):
@@ -65,6 +74,9 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     if not text.strip("\ufeff \t\r\n"):
         text = text + "{}\n"
     notes: list[str] = []
+    text, upgraded = _upgraded(text, wanted)
+    if upgraded:
+        notes.append(f"{upgraded} of its commands could run a program of the folder you work in: rewritten")
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
     if wanted.agent == "claude-code" and wanted.with_statusline:
@@ -75,6 +87,27 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
         elif not _is_ours(text, present.node):
             notes.append("there is a status line already: it stays")
     return text, tuple(notes)
+
+
+def _upgraded(text: str, wanted: Wanted) -> tuple[str, int]:
+    """`text` with the program of our commands where they name it in an unsafe way, and how many these were.
+
+    Everything else in such a command stays: what stands before the program, and its options.
+    """
+    if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
+        return text, 0
+    root = parse(text)
+    places = [place for path in (("hooks",), ("statusLine",)) if (place := at_path(root, path)) is not None]
+    found = [node for place in places for node in _string_nodes(place) if _UNSAFE.search(str(node.value))]
+    for node in sorted(found, key=lambda node: -node.start):
+        command = _UNSAFE.sub(lambda _: wanted.program, str(node.value))
+        text = text[: node.start] + json.dumps(command, ensure_ascii=False) + text[node.end :]
+    return text, len(found)
+
+
+def _string_nodes(node: Node) -> list[Node]:
+    found = [node] if isinstance(node.value, str) else []
+    return found + [one for member in node.members for one in _string_nodes(member.node)]
 
 
 def _with_hook(text: str, event: str, wanted: Wanted) -> str:
@@ -118,8 +151,7 @@ def _is_ours(text: str, node: Node) -> bool:
 
 
 def _strings(node: Node) -> list[str]:
-    found = [node.value] if isinstance(node.value, str) else []
-    return found + [text for member in node.members for text in _strings(member.node)]
+    return [str(one.value) for one in _string_nodes(node)]
 
 
 def _is_our_command(text: str) -> bool:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.ending import DONE, FAILED, USAGE, Stop
+from compactd.cli.output import refuse_links
 from compactd.cli.page import Page
 from compactd.client.told import own_command
 from compactd.conformance import report, suite
@@ -64,6 +65,8 @@ def run(options: Options, page: Page) -> int:
     checks = [check for check in CHECKS if not options.only or check.name in options.only]
     if options.list:
         return _list(options, page, checks)
+    if options.junit is not None:
+        refuse_links(Path(options.junit))
     command = tuple(options.command) or own_command()
     try:
         verdicts = suite.run(
@@ -88,6 +91,7 @@ def run(options: Options, page: Page) -> int:
 def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
     if options.into is not None:
         path = Path(options.into)
+        refuse_links(path)
         try:
             path.write_text(report.with_list(path.read_text("utf-8"), checks), "utf-8")
         except (OSError, ValueError) as error:

@@ -13,6 +13,8 @@ from compactd.bridges.hook_state import hooks_folder
 from compactd.cli.command import Argument, Command, Option
 from compactd.cli.ending import DONE, FAILED, USAGE
 from compactd.cli.page import Page, plural
+from compactd.store.exposure import exposed_data
+from compactd.store.paths import data_folder
 
 ABOUT = """\
 What an agent runs at its events: reads the event from standard input, mirrors the
@@ -43,11 +45,15 @@ def run(options: Options, page: Page) -> int:
 def report(page: Page) -> int:
     """What the hooks of this machine did lately: 0 where none failed."""
     found = tuple(lines(os.environ))
+    exposed = exposed_data(data_folder(os.environ))
     failed = sum(bool(line.failed) for line in found)
     if page.is_json:
-        page.json({"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)})
+        log = {"log": str(hooks_folder(os.environ)), "failed": failed, "lines": to_builtins(found)}
+        page.json({**log, "warnings": [exposed] if exposed else []})
         return FAILED if failed else DONE
     page.line(f"hooks · {hooks_folder(os.environ)}")
+    if exposed:
+        page.line(exposed, "due")
     if not found:
         page.line("no hook has given anything back yet, and none has failed")
         return DONE

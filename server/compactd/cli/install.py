@@ -6,10 +6,11 @@ import os
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.bridges.hook_events import AGENTS, Agent
 from compactd.bridges.hook_state import hooks_folder
-from compactd.bridges.installing import CannotChange, Change, install, installation, program
+from compactd.bridges.installing import CannotChange, Change, exposed_program, install, installation, program
 from compactd.bridges.settings_change import Wanted, place_of
 from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.ending import DONE, NOTHING_TO_DO, Stop
@@ -70,6 +71,10 @@ def run(options: Options, page: Page) -> int:
     except CannotChange as error:
         raise Stop(f"{error}.", hint="Nothing was changed.") from error
     done = change.is_needed and not options.dry_run
+    exposed = exposed_program()
+    if exposed is not None:
+        told = f"{exposed}, decides what these hooks run. Better: install compactd outside, and run that one."
+        change = replace(change, notes=(*change.notes, told))
     show(page, change, agent, done=done, already="its hooks are there already")
     if done and not page.is_json:
         page.line(f"what it was is kept in {hooks_folder(os.environ)}")

@@ -12,6 +12,7 @@ from msgspec import Raw
 from compactd.cli.ending import USAGE, Stop
 from compactd.cli.loading import TIMEOUT_S
 from compactd.client import Client
+from compactd.programs import project_root
 from compactd.rpc.wire import ContextResult
 
 
@@ -25,6 +26,7 @@ def writable(path: str, source: Path) -> Path:
         raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
     if is_folder:
         raise Stop(f"cannot write {path}: it is a folder.", hint="Give a file.", exit_code=USAGE)
+    refuse_links(target)
     if not has_place:
         raise Stop(f"cannot write {path}: there is no folder {target.parent}.", exit_code=USAGE)
     if is_source:
@@ -34,6 +36,30 @@ def writable(path: str, source: Path) -> Path:
             exit_code=USAGE,
         )
     return target
+
+
+def refuse_links(target: Path) -> None:
+    """Refuses a link that would make us write somewhere else than `target` says. Raises `Stop`.
+
+    That is `target` itself if it is a link out of its folder, or a folder above it if that is a link out of
+    the project we stand in. A folder from a stranger may hold such links under the names one would choose.
+    Links of the system in `/dev` and `/proc` are followed.
+    """
+    written = Path(os.path.abspath(target))  # noqa: PTH100 - `resolve` would follow the links
+    if written.parts[1:2] in (("dev",), ("proc",)):
+        return
+    try:
+        real, folder, project = written.resolve(), written.parent.resolve(), project_root(Path.cwd())
+        leaves_folder = written.is_symlink() and folder not in real.parents
+        leaves_project = project in written.parents and project not in real.parents
+    except (OSError, RuntimeError) as error:
+        raise Stop(f"cannot write {target}: its links lead nowhere.", exit_code=USAGE) from error
+    if leaves_folder or leaves_project:
+        raise Stop(
+            f"cannot write {target}: it is, or is behind, a link to {real}.",
+            hint="Nothing was written. If you mean that file, give its own path; otherwise remove the link.",
+            exit_code=USAGE,
+        )
 
 
 def write_context(client: Client, session_id: str, target: Path, source_format: str) -> str:

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from compactd.cli.page import Held
+from compactd.programs import resolved_command
 
 LESS = "FRX"
 """What `less` is told where the reader's own `LESS` does not: end where all fits, show colours, leave the
@@ -48,9 +50,14 @@ def _pager() -> list[str]:
         words = shlex.split(os.environ.get("PAGER", "less"))
     except ValueError:
         return []
-    if not words or words == ["cat"] or shutil.which(words[0]) is None:
+    if not words or words == ["cat"]:
         return []
-    return words
+    try:
+        program = resolved_command(words[0], os.environ.get("PATH"), Path.cwd())
+    except OSError:
+        return []
+    # A relative path means another program in each folder: it is not run.
+    return [program, *words[1:]] if Path(program).is_absolute() else []
 
 
 def _shown(pager: list[str], text: str) -> bool:

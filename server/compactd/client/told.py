@@ -107,5 +107,6 @@ def own_command() -> tuple[str, ...]:
     with contextlib.suppress(OSError):
         is_in_source = Path(__file__).resolve().parents[2] == Path.cwd()
     # With -m alone, any file of that folder could be imported in place of another's.
-    safe = () if is_in_source else ("-P",)
+    isolated = "-I" if sys.flags.isolated else "-P"
+    safe = () if is_in_source else (isolated,)
     return (sys.executable, *safe, "-m", "compactd", "serve")

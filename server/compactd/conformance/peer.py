@@ -30,6 +30,7 @@ from compactd.conformance.frames import (
     shown,
     taken,
 )
+from compactd.programs import resolved_command
 
 T = TypeVar("T")
 
@@ -59,7 +60,7 @@ class Peer:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
         try:
             self._process = subprocess.Popen(
-                list(command),
+                [resolved_command(command[0], env.get("PATH"), Path.cwd()), *command[1:]],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._log,

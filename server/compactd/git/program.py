@@ -23,9 +23,8 @@ DEADLINE_S = 20.0
 class Git:
     """Git on a folder of ours and a work tree of the user's, until a deadline."""
 
-    def __init__(
-        self, program: str, folder: Path, tree: WorkTree, path: str | None, deadline_s: float
-    ) -> None:
+    def __init__(self, program: str, folder: Path, tree: WorkTree, path: str, deadline_s: float) -> None:
+        """`program` is an absolute path; `path` the `PATH` for what git starts itself."""
         self._program = program
         self._root = tree.root
         self._excludes = tree.excludes
@@ -37,6 +36,12 @@ class Git:
         """Paths of files that are not in the index as they are on the disk; some twice."""
         lists = [f"--exclude-from={path}" for path in self._excludes]
         ours = ("ls-files", "-z", "-m", "-d", "-o", "--exclude-per-directory=.gitignore", *lists)
+        return self.run(*ours).split(b"\0")
+
+    def ignored_files(self) -> Sequence[bytes]:
+        """Paths that git ignores; a folder with nothing else in it as one that ends in `/`."""
+        lists = [f"--exclude-from={path}" for path in self._excludes]
+        ours = ("ls-files", "-z", "-o", "-i", "--directory", "--exclude-per-directory=.gitignore", *lists)
         return self.run(*ours).split(b"\0")
 
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
@@ -82,12 +87,12 @@ _SAFE = (
 """Said again although no config is read that could say otherwise."""
 
 
-def _environ(folder: Path, tree: WorkTree, path: str | None) -> Mapping[str, str]:
+def _environ(folder: Path, tree: WorkTree, path: str) -> Mapping[str, str]:
     """All that git sees of an environment: nothing of the user's but the PATH."""
     given = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}
     return {
         **given,
-        "PATH": path or os.defpath,
+        "PATH": path,
         "LC_ALL": "C",
         "GIT_DIR": str(folder),
         "GIT_WORK_TREE": str(tree.root),

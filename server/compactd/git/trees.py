@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
@@ -12,12 +13,20 @@ from pathlib import Path
 from compactd.git.difference import Changed, difference
 from compactd.git.program import DEADLINE_S, Git
 from compactd.git.work_tree import NoTree, WorkTree, work_tree_of
+from compactd.programs import find_program, is_inside, project_root, safe_entries
 
 LARGE_BYTES = 5 * 1024 * 1024
 """Larger files are left out: they are data, and would be copied."""
 
 INDEX_BYTES = 128 * 1024 * 1024
 """A larger index is not copied: the first snapshot reads every file instead."""
+
+
+MAX_HIDDEN = 1000
+"""Paths of ignored files that are told at most."""
+
+TICK_S = 0.02
+"""File systems read a clock that is behind by up to one tick: 10 ms at 100 Hz (Linux, `CONFIG_HZ`)."""
 
 
 class GitTrees:
@@ -43,6 +52,8 @@ class GitTrees:
             git = self._git(tree)
             is_new = self._prepare(tree)
             try:
+                if is_new:
+                    _show_all(git, tree.root)
                 changed = git.changed_files()
             except NoTree:
                 if not is_new:
@@ -59,7 +70,30 @@ class GitTrees:
         tree = work_tree_of(working_dir)
         if not (self._folder / "HEAD").is_file():
             raise NoTree("the session's snapshots are not there any more")
+        if not _attributes_file(self._folder).is_file():
+            # Snapshots of an older version have none yet.
+            with self._busy, contextlib.suppress(OSError):
+                _override_attributes(self._folder)
         return difference(self._git(tree), before, after)
+
+    def hidden_since(self, since: float, working_dir: str) -> tuple[str, ...]:
+        """Paths that git ignores and that were made or changed after `since`, in Unix seconds; in no tree.
+
+        A folder of which everything is ignored is one path that ends in `/`. It is listed if an entry was
+        added to it or removed from it. Sorted, at most `MAX_HIDDEN`. O(files). Raises `NoTree`.
+        """
+        tree = work_tree_of(working_dir)
+        top = os.fsencode(tree.root)
+        home = self._folder.parent.parent.resolve()
+        found: list[str] = []
+        for path in self._git(tree).ignored_files():
+            whole = top + b"/" + path
+            if not path or is_inside(os.fsdecode(whole), home):
+                continue
+            with contextlib.suppress(OSError):
+                if os.lstat(whole).st_ctime > since - TICK_S:
+                    found.append(path.decode("utf-8", "replace"))
+        return tuple(sorted(found)[:MAX_HIDDEN])
 
     def forget(self, *, for_good: bool = False) -> None:
         """Removes all of it; `for_good`: and takes no further snapshot, be it asked for already."""
@@ -68,10 +102,12 @@ class GitTrees:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _git(self, tree: WorkTree) -> Git:
-        program = shutil.which("git", path=self._path)
+        project = project_root(tree.root)
+        program = find_program("git", self._path, project)
         if program is None:
-            raise NoTree("git is not installed, or not on the PATH of compactd")
-        return Git(program, self._folder, tree, self._path, self._deadline_s)
+            raise NoTree("git is not installed, or not on the PATH of compactd outside the work tree")
+        path = os.pathsep.join(safe_entries(self._path, project))
+        return Git(program, self._folder, tree, path, self._deadline_s)
 
     def _prepare(self, tree: WorkTree) -> bool:
         """True where the folder was made just now."""
@@ -79,6 +115,7 @@ class GitTrees:
             is_new = not (self._folder / "HEAD").is_file()
             if is_new:
                 _make(self._folder, tree)
+            _override_attributes(self._folder)
             # Nobody else uses it: this is what a git that was killed left behind.
             (self._folder / "index.lock").unlink(missing_ok=True)
             return is_new
@@ -100,6 +137,37 @@ def _make(folder: Path, tree: WorkTree) -> None:
         shutil.copy2(tree.index, folder / "index")
     # Last: it says that the others are there.
     (folder / "HEAD").write_text("ref: refs/heads/none\n")
+
+
+_ATTRIBUTES = "* !diff !working-tree-encoding !filter !ident !merge\n"
+"""What the work tree's own `.gitattributes` may not say, as this file goes before them (gitattributes: "When
+deciding what attributes are assigned to a path"). `text` and `eol` stay: they only decide on line ends."""
+
+
+def _attributes_file(folder: Path) -> Path:
+    return folder / "info" / "attributes"
+
+
+def _override_attributes(folder: Path) -> None:
+    """No `.gitattributes` hides what a file says, or makes git refuse to read it."""
+    file = _attributes_file(folder)
+    if file.is_file():
+        return
+    file.parent.mkdir(mode=0o700, exist_ok=True)
+    file.write_text(_ATTRIBUTES)
+
+
+def _show_all(git: Git, root: Path) -> None:
+    """Takes the marks out of the copied index that make git believe a file is as it was: `assume-unchanged`
+    (a lower-case tag of `ls-files -v`), and `skip-worktree` (`S`) of files that are there."""
+    marked = [
+        line[2:]
+        for line in git.run("ls-files", "-v", "-z").split(b"\0")
+        if line[:1].islower() or (line[:1] == b"S" and os.path.lexists(os.fsencode(root) + b"/" + line[2:]))
+    ]
+    if marked:
+        for option in ("--no-assume-unchanged", "--no-skip-worktree"):
+            git.run("update-index", option, "-z", "--stdin", given=b"\0".join(marked))
 
 
 def _worth_keeping(root: Path, home: Path, paths: Iterable[bytes]) -> Iterator[bytes]:

@@ -430,6 +430,9 @@ class DiffResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """The work tree that the paths are in."""
     reason: str | None = None
     """Why there are no files, or not all of their contents."""
+    hidden: tuple[str, ...] = ()
+    """Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`.
+    No snapshot holds what they say. At most 1,000."""
 
 
 class ImportParams(Wire, frozen=True, kw_only=True):
@@ -883,7 +886,7 @@ class CountResult(Wire, frozen=True, kw_only=True):
     method: str
 
 
-class InfoResult(Wire, frozen=True, kw_only=True):
+class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `daemon/info`."""
 
     version: str
@@ -895,3 +898,5 @@ class InfoResult(Wire, frozen=True, kw_only=True):
     encodings: tuple[str, ...]
     platform: str
     """`tested` on Linux and macOS, else `untested`."""
+    warnings: tuple[str, ...] = ()
+    """What is unsafe about where the daemon works, such as a data folder that other users may write to."""

@@ -130,24 +130,54 @@ def test_a_workspace_of_any_name_works(tmp_path: Path, name: str) -> None:
     assert (seen["told"], seen["state"], seen["read_only"]) == ([], True, None)
 
 
-def test_the_projects_own_daemon_comes_before_the_one_on_path(tmp_path: Path) -> None:
+LOOK = """
+(require 'compactd-finding)
+(setq asked 0 answer nil)
+(setq noninteractive nil custom-file CUSTOM)
+(fset 'y-or-n-p (lambda (_) (setq asked (1+ asked)) answer))
+(defun look (in-batch)
+  (let ((default-directory "INNER/") (noninteractive in-batch))
+    (princ (format "%s %s %s\\n" (mapcar (lambda (place) (list (car place) (and (consp (nth 2 place)) t)))
+                                        (compactd-daemon-places))
+                   (cadr (compactd-daemon-choose (compactd-daemon-places))) asked))))
+(look t)
+(look nil)
+(look nil)
+(setq compactd-daemon--distrusted nil answer t)
+(look nil)
+(look nil)
+(look t)
+(with-temp-file "OWN" (insert "#!/bin/sh\\nexit\\n"))
+(look t)
+(setq noninteractive t)
+"""
+
+
+def test_the_projects_own_daemon_is_run_once_the_person_said_yes_and_until_it_changes(
+    tmp_path: Path,
+) -> None:
     world = make_world(tmp_path)
     (world.workspace / ".git").mkdir()
     inner = world.workspace / "a" / "b"
     inner.mkdir(parents=True)
-    own = world.workspace / ".venv" / "bin"
-    own.mkdir(parents=True)
-    (own / "compactd").symlink_to(daemon_command())
+    own = world.workspace / ".venv" / "bin" / "compactd"
+    own.parent.mkdir(parents=True)
+    own.write_text(f'#!/bin/sh\nexec {daemon_command()} "$@"\n')
+    own.chmod(0o755)
     above = tmp_path / "venv" / "bin"
     above.mkdir(parents=True)
     (above / "compactd").symlink_to(daemon_command())
+    custom = json.dumps(str(world.home / "custom.el"))
 
-    done = batch(
-        world,
-        f'(require \'compactd-finding)(let ((default-directory "{inner}/"))'
-        " (princ (mapcar (lambda (place) (list (car place) (and (caddr place) t))) (compactd-daemon-places)))"
-        " (princ (cadr (seq-find #'caddr (compactd-daemon-places)))))",
-    )
+    done = batch(world, LOOK.replace("INNER", str(inner)).replace("OWN", str(own)).replace("CUSTOM", custom))
 
-    assert "((bundled nil) (project t) (PATH t))" in done.stdout, done.stdout + done.stderr
-    assert done.stdout.endswith(str(own / "compactd"))
+    no, yes = "((bundled nil) (project nil) (PATH t))", "((bundled nil) (project t) (PATH t))"
+    assert done.stdout.splitlines() == [
+        f"{no} {daemon_command()} 0",
+        f"{no} {daemon_command()} 1",
+        f"{no} {daemon_command()} 1",
+        f"{no} {own} 2",
+        f"{yes} {own} 2",
+        f"{yes} {own} 2",
+        f"{no} {daemon_command()} 2",
+    ], done.stderr

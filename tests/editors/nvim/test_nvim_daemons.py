@@ -122,14 +122,17 @@ def test_a_workspace_of_any_name_works(tmp_path: Path, name: str) -> None:
     assert seen["state"]["read_only"] is False
 
 
-def test_the_projects_own_daemon_comes_before_the_one_on_path(tmp_path: Path) -> None:
+def test_the_projects_own_daemon_is_run_once_the_person_trusts_it_and_until_it_changes(
+    tmp_path: Path,
+) -> None:
     world = make_world(tmp_path)
     (world.workspace / ".git").mkdir()
     inner = world.workspace / "a" / "b"
     inner.mkdir(parents=True)
-    own = world.workspace / ".venv" / "bin"
-    own.mkdir(parents=True)
-    (own / "compactd").symlink_to(daemon_command())
+    own = world.workspace / ".venv" / "bin" / "compactd"
+    own.parent.mkdir(parents=True)
+    own.write_text(f'#!/bin/sh\nexec {daemon_command()} "$@"\n')
+    own.chmod(0o755)
     above = tmp_path / "venv" / "bin"
     above.mkdir(parents=True)
     (above / "compactd").symlink_to(daemon_command())
@@ -137,10 +140,24 @@ def test_the_projects_own_daemon_comes_before_the_one_on_path(tmp_path: Path) ->
 
     done = headless(
         world,
-        f"local p = require('compactd.finding').places('{inner}')\n"
-        "print(vim.json.encode(vim.tbl_map(function(e) return { e.from, e.cmd ~= nil } end, p)))\n"
-        f"print(require('compactd.finding').find('{inner}').path)",
+        "local finding = require('compactd.finding')\n"
+        "local function look()\n"
+        f"  local p = finding.places('{inner}')\n"
+        "  print(vim.json.encode(vim.tbl_map(function(e) return { e.from, e.cmd ~= nil } end, p)))\n"
+        f"  print(finding.find('{inner}').path)\n"
+        "end\n"
+        "look()\n"
+        f"vim.cmd('silent edit {own} | silent trust')\n"
+        "look()\n"
+        f"vim.fn.writefile({{ '#!/bin/sh', 'exit' }}, '{own}')\n"
+        "look()\n"
+        "vim.env.PATH = '/nowhere'\n"
+        f"print(select(2, finding.find('{inner}')))\n",
     )
 
-    assert '[["bundled",false],["project",true],["PATH",true]]' in done.stderr.replace("\\/", "/")
-    assert str(own / "compactd") in done.stderr
+    seen = done.stderr.replace("\\/", "/")
+    refused = f'[["bundled",false],["project",false],["PATH",true]]\n{daemon_command()}'
+    trusted = f'[["bundled",false],["project",true],["PATH",true]]\n{own}'
+    assert [seen.count(refused), seen.count(trusted)] == [2, 1], seen
+    assert seen.index(refused) < seen.index(trusted) < seen.rindex(refused)
+    assert f":edit {own} | trust" in seen

@@ -22,6 +22,8 @@ local function check_places()
       ok(("%s: %s"):format(place.from, place.path))
     elseif place.cmd then
       info(("%s: %s (not used: one above is)"):format(place.from, place.path))
+    elseif place.needs_trust then
+      info(("%s: %s"):format(place.from, finding.trust_advice(place.path)))
     else
       info(("%s: nothing at %s"):format(place.from, place.path))
     end

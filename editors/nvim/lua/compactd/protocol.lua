@@ -570,6 +570,7 @@
 ---@field files compactd.FileDiff[] By their paths.
 ---@field root? string|nil The work tree that the paths are in.
 ---@field reason? string|nil Why there are no files, or not all of their contents.
+---@field hidden? string[] Paths that git ignores and that were made or changed since the begin of the span; folders end in `/`. No snapshot holds what they say. At most 1,000.
 
 --- A file that changed.
 ---@class compactd.FileDiff
@@ -771,6 +772,7 @@
 ---@field paths table<string, string>
 ---@field encodings string[]
 ---@field platform string `tested` on Linux and macOS, else `untested`.
+---@field warnings? string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams

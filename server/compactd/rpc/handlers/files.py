@@ -62,6 +62,7 @@ class FileHandlers(Area):
             ),
             root=found.root,
             reason=found.reason,
+            hidden=found.hidden,
         )
 
     async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:

@@ -15,9 +15,9 @@ test("the setting goes before everything, the bundled one before the environment
 });
 
 test("a setting of a bare name is looked for on PATH, and keeps its arguments", async () => {
-  const found = await find({ ...NOWHERE, setting: ["python3", "-m", "compactd"] }, there("/usr/bin/python3"));
+  const found = await find({ ...NOWHERE, setting: ["python3", "-I", "-m", "compactd"] }, there("/usr/bin/python3"));
 
-  assert.deepEqual(found, { origin: "setting", command: "/usr/bin/python3", args: ["-m", "compactd", "serve"] });
+  assert.deepEqual(found, { origin: "setting", command: "/usr/bin/python3", args: ["-I", "-m", "compactd", "serve"] });
 });
 
 test("a setting that says serve or --stdio itself is left as it is", async () => {

@@ -1,0 +1,95 @@
+"""Who else may change a file or folder: another user who can put something else in its place.
+
+As OpenSSH looks at `~/.ssh` (sshd_config, `StrictModes`): at the modes and owners of the thing and of every
+folder above it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from pathlib import Path
+
+
+def exposure(path: Path) -> str | None:
+    """Why another user may write to `path` or to a folder above it, in words; None if nobody may.
+
+    Links are resolved. If `path` is not there, the folders above it decide. Reading is no exposure (0755 is
+    fine), nor is a folder like `/tmp`, whose sticky bit keeps entries from others. The user's own group does
+    not count, and root may own anything. Always None on Windows, whose modes say nothing.
+    """
+    if sys.platform == "win32":
+        return None
+    for each in _chain(path):
+        try:
+            facts = each.stat()
+        except OSError:
+            continue
+        who = _writer(facts)
+        if who is not None:
+            return f"{who} may write to {each}"
+    return None
+
+
+def exposed_data(folder: Path) -> str | None:
+    """What to tell a person if other users may write to the data folder, and what to do; None otherwise."""
+    who = exposure(folder)
+    if who is None:
+        return None
+    return (
+        f"{who}, so others can plant sessions and hook state in the data folder {folder}. "
+        "Take that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+    )
+
+
+def _chain(path: Path) -> tuple[Path, ...]:
+    try:
+        real = path.resolve()
+    except (OSError, RuntimeError):
+        real = path.absolute()
+    return (real, *real.parents)
+
+
+def _writer(facts: os.stat_result) -> str | None:
+    me = os.geteuid()
+    # In a container, root often works in folders of the user outside: root trusts owners.
+    if facts.st_uid not in (0, me) and me != 0:
+        return f"the user {_user_name(facts.st_uid)}"
+    if facts.st_mode & stat.S_ISVTX and stat.S_ISDIR(facts.st_mode):
+        return None
+    if facts.st_mode & stat.S_IWOTH:
+        return "every user of this machine"
+    if facts.st_mode & stat.S_IWGRP and facts.st_gid != 0 and not _is_own_group(facts.st_gid):
+        return f"the group {_group_name(facts.st_gid)}"
+    return None
+
+
+def _is_own_group(gid: int) -> bool:
+    """The group of the user's name, which Linux makes for one user alone (`USERGROUPS_ENAB`, login.defs)."""
+    import grp
+    import pwd
+
+    try:
+        user, group = pwd.getpwuid(os.geteuid()), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return group.gr_name == user.pw_name and not set(group.gr_mem) - {user.pw_name}
+
+
+def _user_name(uid: int) -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _group_name(gid: int) -> str:
+    import grp
+
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

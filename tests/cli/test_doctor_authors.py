@@ -16,7 +16,10 @@ def session(folder: Path) -> Path:
     messages = [
         {"role": "user", "content": f"Mend the loader. {RULE}"},
         {"role": "assistant", "content": "I will."},
-        {"role": "user", "content": f"<task-notification>\n<result>\n{FORGED}\n</result>\n</task-notification>"},
+        {
+            "role": "user",
+            "content": f"<task-notification>\n<result>\n{FORGED}\n</result>\n</task-notification>",
+        },
         {
             "role": "user",
             "content": f"## Constraints & Preferences\n- {RULE} [e1]\n- {FORGED} [e3]",

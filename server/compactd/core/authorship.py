@@ -77,7 +77,8 @@ def authorship(items: Sequence[Item]) -> Authorship:
                 if stretch.author != USER:
                     foreign.extend(
                         Foreign(entry_id=item.entry_id, author=stretch.author, text=sentence)
-                        for sentence in sentences_in(stretch.text)
+                        for line in stretch.text.split("\n")
+                        for sentence in sentences_in(line)
                         if is_constraint(sentence)
                     )
         if is_pinned(message) and not has_typed:

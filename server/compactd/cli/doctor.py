@@ -1,4 +1,7 @@
-"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it."""
+"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it.
+
+`--where`: where a text stands on this machine, as far as compactd keeps it.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,10 @@ results, wrong roles, and summaries that stand twice; prints each with its place
 `--repair OUT` writes a copy without them, in the same format; FILE is never changed.
 Exits 1 where something was found, 0 where not.
 
+`--where` reads a text from standard input, never from the command line, and lists every
+file, session and message that holds it: journals, search index, hooks, snapshots, and the
+exports and transcripts that compactd knows of. The text itself is never printed.
+
 {KNOWN}
 """
 
@@ -36,6 +43,7 @@ class Options(Struct, frozen=True, kw_only=True):
     file: str | None
     output: str | None
     hooks: bool
+    where: bool = False
 
 
 def run(options: Options, page: Page) -> int:
@@ -44,6 +52,13 @@ def run(options: Options, page: Page) -> int:
         from compactd.cli.hook import report
 
         return report(page)
+    if options.where:
+        from compactd.cli.where import report as places
+
+        if options.file is not None or options.output is not None:
+            hint = "`compactd doctor --where < FILE`, or type it and end with Ctrl-D."
+            raise Stop("--where reads the text from standard input.", hint=hint, exit_code=USAGE)
+        return places(page)
     if options.file is None:
         raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
     path = checked(options.file)
@@ -132,10 +147,12 @@ COMMAND = Command(
         Argument("file", "a session file, - for standard input", is_file=True, required=False),
         Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
         Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
+        Flag("--where", "instead of a file: what holds the text on standard input"),
     ),
     examples=(
         ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
         ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
+        ("compactd doctor --where < secret.txt", "which files hold it; exit code 1 where any does"),
     ),
     is_paged=True,
 )

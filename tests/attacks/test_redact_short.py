@@ -14,13 +14,13 @@ from e2e.talk import CHARS4, call, result, said, turns, user
 from e2e.views import problems_of_providers
 from providers.loopback import Answer, Loopback
 
-PASTED = {"role": "user", "content": "My PIN is 48213, and the code is 9f3ab. Never push to origin."}
+PASTED = {"role": "user", "content": "My PIN is 48213, and the code is 9x3wb. Never push to origin."}
 SUMMARY = """## Goal
 - Log in with the code.
 ## Constraints & Preferences
-- PIN is 48213, code is 9f3ab
+- PIN is 48213, code is 9x3wb
 ## Critical Context
-- It begins with four and ends with three; the other one is nine-eff-three.
+- It begins with four and ends with three; the other one is nine-ex-three.
 """
 
 
@@ -62,9 +62,9 @@ def test_a_models_summary_that_covers_a_redacted_message_is_made_anew_without_a_
     after = daemon.call("session/context", session_id=session)
     summary = said(after["messages"][0])
     assert [
-        word for word in ("48213", "9f3ab", "nine-eff", "four") if word in everything(daemon, session)
+        word for word in ("48213", "9x3wb", "nine-ex", "four") if word in everything(daemon, session)
     ] == []
-    assert [on_disk(daemon.home, word) for word in ("48213", "9f3ab", "nine-eff")] == [[], [], []]
+    assert [on_disk(daemon.home, word) for word in ("48213", "9x3wb", "nine-ex")] == [[], [], []]
     assert "Never touch the public API of src/parser.py." in summary
     assert len(server.requests) == 1
     assert [said(one) for one in after["messages"][1:]] == [said(one) for one in before["messages"][1:]]

@@ -227,7 +227,7 @@ def _left(
     for entry in entries:
         match entry:
             case Appended() if entry.id not in entry_ids:
-                if words_left(wanted, (*strings(entry.message), *entry.read, *entry.modified)):
+                if words_left(wanted, strings(entry.message)):
                     others.append(entry.id)
             case SettingsSet():
                 tools = (text for tool in entry.tools or () for text in strings(tool))
@@ -316,7 +316,6 @@ def _others(
                     yield from strings(tool)
             case Appended() if entry.id not in entry_ids:
                 yield from strings(entry.message)
-                yield "\n".join((*entry.read, *entry.modified))
             case _:
                 pass
 
@@ -390,7 +389,8 @@ class _Cleaning(Struct, frozen=True):
                 after = replace(entry, title=scrub.text(title))
             case Queued():
                 after = replace(entry, message=self._queued(entry.message))
-            case Appended() if entry.id in self.entry_ids:
+            case Appended():
+                # The client tells them with the last message of a call: they may be another one's.
                 after = replace(entry, read=scrub.paths(entry.read), modified=scrub.paths(entry.modified))
             case _:
                 return entry

@@ -90,8 +90,10 @@ class HookFiles:
             lock.release()
 
     def forget(self) -> None:
-        """Removes every word. Hashes and the place in the transcript stay, so that nothing comes back when the
-        agent goes on with its session. In `locked`. Raises `OSError`."""
+        """Removes every word. In `locked`. Raises `OSError`.
+
+        Hashes and the place in the transcript stay: nothing comes back when the agent goes on.
+        """
         for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
             self.path(ending).unlink(missing_ok=True)
         known = array("Q")

@@ -145,7 +145,7 @@ def redact(
         changes=changed,
         waiting=later,
         cleaned=tuple(_told(entries, changed, entry_ids)),
-        left=tuple(_left(both, entry_ids, gone, texts)),
+        left=tuple(_left(both, entry_ids, gone, codec)),
         known_by=(*_known_by(entries, gone, entry_ids), *summaries),
     )
 
@@ -216,10 +216,11 @@ def _left(
     entries: Sequence[Entry],
     entry_ids: frozenset[EntryId],
     gone: Sequence[Message],
-    texts: Sequence[str],
+    codec: Codec,
 ) -> Iterator[Left]:
     """What holds a word that tells something and is no copy of a message: a copy would have been cleaned."""
-    wanted = tell_tale(texts)
+    said = (codec.encode(_without_names(message)) for message in gone)
+    wanted = tell_tale(text for raw in said for text in strings(raw))
     if not wanted:
         return
     others: list[EntryId] = []
@@ -248,6 +249,17 @@ def _left(
         yield Left(where="settings", why=f"{why}; it is the client's own: set it anew")
     if is_named:
         yield Left(where="names", why="ids and names of tools stay, so that the next request is valid")
+
+
+def _without_names(message: Message) -> Message:
+    """What goes of a redacted message."""
+    content = tuple(
+        msgspec.structs.replace(block, name="", call_id="")
+        if isinstance(block, ToolCall | ToolResult)
+        else block
+        for block in message.content
+    )
+    return Message(role=message.role, content=content)
 
 
 def _names_in(message: Message) -> Iterator[str]:

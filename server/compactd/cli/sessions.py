@@ -171,8 +171,8 @@ COMMAND = CommandGroup(
             "delete",
             DeleteOptions,
             delete,
-            about="Removes a session for good, with all that compactd keeps of it; names copies that are not\n"
-            "compactd's. Asks before, in a terminal.",
+            about="Removes a session for good, with all that compactd keeps of it; names copies that are\n"
+            "not compactd's. Asks before, in a terminal.",
             params=(
                 Argument("id", "as the list shows it", completed=session_ids),
                 Flag("--yes", "do not ask", also=("-y",)),

@@ -39,9 +39,9 @@ class Outcome(msgspec.Struct, frozen=True):
     left: tuple[Left, ...]
 
 
-async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path) -> Outcome:
-    """Replaces what these messages say by a mark, here and on the disk below `home`, and tells what was
-    cleaned and what cannot be.
+async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> Outcome:
+    """Replaces what these messages say by a mark, here and on the disk, and tells what was cleaned and
+    what cannot be. `home` is the data folder, where hooks keep words too; none where there is none.
 
     Durable when it returns: the journal's file is another one then, and nothing of the words is left in
     it. Run it in the session's line: what came before is in, what comes after waits. Once begun it is carried
@@ -63,12 +63,13 @@ async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path) -> 
 
 
 async def _carried_out(
-    session: Session, running: Running, entry_ids: tuple[EntryId, ...], home: Path
+    session: Session, running: Running, entry_ids: tuple[EntryId, ...], home: Path | None
 ) -> Outcome:
     journal, world = session.writable(), session.world
     entries, counter = tuple(session.entries), session.counter
     codec = Codec(decoder_of(entries), encode_message, session.count_message, counter.name)
-    hook = HookFiles(home, session.id) if session.persistent and is_mirror(session.id) else None
+    home = home if session.persistent else None
+    hook = HookFiles(home, session.id) if home is not None and is_mirror(session.id) else None
 
     def made() -> tuple[Redaction, dict[int, bytes]]:
         with without_collector():
@@ -94,7 +95,7 @@ async def _carried_out(
         session.running = None
         running.end()
     session.tell_usage()
-    outside = await world.in_worker(lambda: copies_of(home, session.id)) if session.persistent else ()
+    outside = () if home is None else await world.in_worker(lambda: copies_of(home, session.id))
     return Outcome(
         len(entry_ids),
         (*done.cleaned, *_removed(session, hook is not None)),

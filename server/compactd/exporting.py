@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -24,7 +25,10 @@ from compactd.formats.writing import write as write_file
 from compactd.messages import Tool
 from compactd.session import Session
 from compactd.store import files
+from compactd.store.copies import remember_export
 from compactd.store.records import line
+
+_log = logging.getLogger("compactd.exporting")
 
 FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
 
@@ -219,6 +223,15 @@ def inline(data: bytes) -> str:
             size_bytes=len(data),
         )
     return data.decode("utf-8", "replace")
+
+
+def remember(home: Path, session_id: str, path: str) -> None:
+    """Keeps where an export is, for `session/redact` and `session/delete` to name it."""
+    try:
+        remember_export(home, session_id, path)
+    except OSError as refused:
+        # The export itself is whole, and the session may be read here alone.
+        _log.warning("the path of an export could not be kept: %s", refused.strerror)
 
 
 def write(path: str, data: bytes) -> None:

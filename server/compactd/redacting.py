@@ -1,4 +1,6 @@
-"""A secret that was pasted leaves the session: its view, its history, its copies, its file.
+"""A secret that was pasted leaves the session: its view, its history, its copies, and every file of ours.
+
+What becomes of each file stands in `store/holders.py`.
 
 The one exception to "nothing is deleted". (Contract, `session/redact`.)
 """
@@ -7,35 +9,51 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
 from compactd.collector import without_collector
-from compactd.core.entries import Appended, Entry, EntryId, Redacted
+from compactd.core.entries import Appended, Compacted, Entry, EntryId, Redacted
 from compactd.core.fold import Fold, fold
 from compactd.core.projection import Pending
-from compactd.core.redaction import Codec, redaction
-from compactd.errors import InvalidParams
+from compactd.core.redaction import Cleaned, Codec, Left, Redaction
+from compactd.core.redaction import redact as cleaned_of
+from compactd.errors import InvalidParams, SessionBusy
+from compactd.following import decode_entries
 from compactd.formats.journalled import decoder_of
 from compactd.formats.neutral_out import encode_message
 from compactd.running import Running
 from compactd.session import Session
+from compactd.store import files
+from compactd.store.copies import copies_of
+from compactd.store.hook_files import HookFiles, HookIsBusy, is_mirror, key_of
 
 
-async def redact(session: Session, entry_ids: Sequence[EntryId]) -> int:
-    """Replaces what these messages say by a mark, here and on the disk: how many they were.
+class Outcome(msgspec.Struct, frozen=True):
+    """What a redaction did."""
+
+    count: int
+    """Messages."""
+    cleaned: tuple[Cleaned, ...]
+    left: tuple[Left, ...]
+
+
+async def redact(session: Session, entry_ids: Sequence[EntryId], home: Path | None = None) -> Outcome:
+    """Replaces what these messages say by a mark, here and on the disk, and tells what was cleaned and
+    what cannot be. `home` is the data folder, where hooks keep words too; none where there is none.
 
     Durable when it returns: the journal's file is another one then, and nothing of the words is left in
     it. Run it in the session's line: what came before is in, what comes after waits. Once begun it is carried
-    out, cancelled or not. Raises `SessionBusy`, `SessionLocked`, `StorageFailed` (then nothing was changed),
-    `InvalidParams` for an id that is no message.
+    out, cancelled or not. Raises `SessionBusy`, `SessionLocked`, `StorageFailed` (then the messages stand as
+    they were), `InvalidParams` for an id that is no message.
     """
     session.free()
     session.writable()
     _check(session, entry_ids)
     # No compaction may begin meanwhile: it would write down again what is to go.
     running = session.running = Running(session, "", None)
-    task = asyncio.ensure_future(_carried_out(session, running, tuple(dict.fromkeys(entry_ids))))
+    task = asyncio.ensure_future(_carried_out(session, running, tuple(dict.fromkeys(entry_ids)), home))
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -44,31 +62,89 @@ async def redact(session: Session, entry_ids: Sequence[EntryId]) -> int:
         raise
 
 
-async def _carried_out(session: Session, running: Running, entry_ids: tuple[EntryId, ...]) -> int:
+async def _carried_out(
+    session: Session, running: Running, entry_ids: tuple[EntryId, ...], home: Path | None
+) -> Outcome:
     journal, world = session.writable(), session.world
     entries, counter = tuple(session.entries), session.counter
     codec = Codec(decoder_of(entries), encode_message, session.count_message, counter.name)
+    home = home if session.persistent else None
+    hook = HookFiles(home, session.id) if home is not None and is_mirror(session.id) else None
 
-    def made() -> tuple[dict[int, Entry], dict[int, bytes]]:
+    def made() -> tuple[Redaction, dict[int, bytes]]:
         with without_collector():
-            changes = redaction(entries, frozenset(entry_ids), codec)
-            return changes, {seq: msgspec.json.encode(entry) for seq, entry in changes.items()}
+            if hook is None:
+                done = cleaned_of(entries, frozenset(entry_ids), codec)
+            else:
+                done = _with_hook(hook, entries, frozenset(entry_ids), codec)
+            return done, {seq: msgspec.json.encode(entry) for seq, entry in done.changes.items()}
 
     try:
-        changes, records = await world.in_worker(made)
-        await journal.replace(records)
-        for seq, entry in changes.items():
-            session.entries[seq] = entry
-        await _fold_again(session)
+        done, records = await world.in_worker(made)
+        # Whatever may hold the words goes before the journal: if we are killed meanwhile, it still says that
+        # they are there.
         if session.snapshots is not None:
             await session.snapshots.forget()
+        await journal.replace(records)
+        for seq, entry in done.changes.items():
+            session.entries[seq] = entry
+        await _fold_again(session)
         marker = Redacted(at=world.now(), entry_ids=entry_ids, epoch=session.fold.epoch + 1)
         await session.durable(session.write(marker))
     finally:
         session.running = None
         running.end()
     session.tell_usage()
-    return len(entry_ids)
+    outside = () if home is None else await world.in_worker(lambda: copies_of(home, session.id))
+    return Outcome(
+        len(entry_ids),
+        (*done.cleaned, *_removed(session, hook is not None)),
+        (*done.left, *(Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)),
+    )
+
+
+def _with_hook(
+    hook: HookFiles, entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec
+) -> Redaction:
+    """The redaction of a session that a hook mirrors; what the hook keeps is cleaned when it returns."""
+    try:
+        with hook.locked():
+            waiting = hook.waiting()
+            # Their ids are given anew when they are written: none of them is one that is redacted.
+            records = decode_entries(waiting)
+            done = cleaned_of(entries, entry_ids, codec, [_with_id(one, "waiting") for one in records])
+            hook.redact(
+                [key_of(one) for one in done.known_by],
+                {
+                    at: msgspec.json.encode(_with_id(entry, _id_of(records[at])))
+                    for at, entry in done.waiting.items()
+                },
+            )
+    except HookIsBusy:
+        raise SessionBusy("a hook of this session's agent is at work: send the request again") from None
+    except OSError as refused:
+        raise files.storage_failed("What the hook keeps could not be cleaned", refused) from refused
+    return done
+
+
+def _with_id(entry: Entry, entry_id: EntryId) -> Entry:
+    """The same record under another id. A hook writes messages and compactions."""
+    match entry:
+        case Appended() | Compacted():
+            return msgspec.structs.replace(entry, id=entry_id)
+        case _:
+            return entry
+
+
+def _id_of(entry: Entry) -> EntryId:
+    return entry.id if isinstance(entry, Appended | Compacted) else ""
+
+
+def _removed(session: Session, has_hook: bool) -> tuple[Cleaned, ...]:
+    """What went as a whole, whether it held the words or not."""
+    names = ("index",) if session.persistent else ()
+    names = (*names, "hook") if has_hook else names
+    return tuple(Cleaned(where=name) for name in (*names, *(("snapshots",) if session.snapshots else ())))
 
 
 def _check(session: Session, entry_ids: Sequence[EntryId]) -> None:

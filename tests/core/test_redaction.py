@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from compactd.core.blanking import blanked
 from compactd.core.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
-from compactd.core.redaction import Codec, blanked, redaction
+from compactd.core.redaction import Codec, redact, redaction
 from compactd.core.scrub import MARK, PIECE_CHARS, PIECE_MOST, scrubber, words_of
 from compactd.core.tokens import Chars4, message_tokens
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
-from compactd.messages import CompactionResult, Message, Text, Thinking, ToolCall
+from compactd.messages import CompactionResult, Message, Strategy, Text, Thinking, ToolCall
 
 CODEC = Codec(decode_message, encode_message, lambda message: message_tokens(message, Chars4()), "chars4")
 
@@ -25,7 +27,7 @@ def said(entry_id: str, text: str) -> Appended:
     return Appended(id=entry_id, at=0.0, tokens=(99, "other"), message=Raw(raw))
 
 
-def compacted(summary: str) -> Compacted:
+def compacted(summary: str, strategy: Strategy = "extract") -> Compacted:
     return Compacted(
         id="e9",
         at=0.0,
@@ -33,7 +35,7 @@ def compacted(summary: str) -> Compacted:
         epoch=2,
         summary=summary,
         summary_tokens=7,
-        result=CompactionResult(compacted=True),
+        result=CompactionResult(compacted=True, strategy=strategy),
     )
 
 
@@ -65,14 +67,67 @@ def test_a_word_goes_wherever_it_stands_in_a_copy_and_what_was_cut_off_it_too() 
     assert summary_after(entries, "e1") == f"key=`{MARK}` or **{MARK}**; it began {MARK}… (cut)"
 
 
-def test_short_words_and_words_of_others_stay() -> None:
+def test_words_of_others_stay() -> None:
     entries = (
         said("e1", "never push to origin, the token is 1f2e3d4c5b"),
-        said("e2", "which origin do you mean?"),
-        compacted("a token for origin was given"),
+        said("e2", "which origin of the token do you mean?"),
+        compacted("a token for origin is given"),
     )
 
-    assert summary_after(entries, "e1") == "a token for origin was given"
+    assert summary_after(entries, "e1") == "a token for origin is given"
+
+
+def test_short_words_go_where_they_stand_by_themselves_and_nowhere_inside_others() -> None:
+    entries = (
+        said("e1", "PIN 48213, room 7b, sign x#9!k, 密码是四二一三, is my own"),
+        compacted("its PIN=48213; 148213 files in 7b and 7bc; (x#9!k) 四二一三 [e3]: my own, pinned"),
+    )
+
+    assert summary_after(entries, "e1") == (
+        f"its {MARK}={MARK}; 148213 files in {MARK} and 7bc; ({MARK}) {MARK} [e3]: my {MARK}, pinned"
+    )
+
+
+def test_a_summary_in_a_models_words_is_made_anew_of_what_is_left() -> None:
+    entries = (
+        said("e1", "the pin is 48213"),
+        said("e2", "Never touch src/parser.py again."),
+        said("e3", "go on"),
+        compacted("## Goal\nforty-eight thousand two hundred and thirteen " * 9, strategy="summarize"),
+    )
+
+    done = redact(entries, frozenset(("e1",)), CODEC)
+
+    summary = done.changes[3]
+    assert isinstance(summary, Compacted)
+    assert ("forty" in summary.summary, "Never touch src/parser.py again." in summary.summary) == (
+        False,
+        True,
+    )
+    assert summary.result.strategy == "extract"
+    assert {one.where: one.entry_ids for one in done.cleaned}["summary"] == ("e9",)
+    assert redaction(entries, frozenset(("e1",)), CODEC) == done.changes
+
+
+def test_a_models_summary_of_other_messages_stays_word_for_word() -> None:
+    kept = msgspec.structs.replace(compacted("as the model said", strategy="summarize"), first_kept="e2")
+    entries = (said("e1", "first"), said("e2", "the pin is 48213"), kept)
+
+    assert list(redaction(entries, frozenset(("e2",)), CODEC)) == [1]
+
+
+def test_what_holds_a_word_still_is_named_without_the_word() -> None:
+    entries = (
+        SettingsSet(at=0.0, system_prompt="dial 48213"),
+        said("e1", "the pin is 48213"),
+        said("e2", "was it 48213?"),
+        said("e3", "in 2024 there were 148213 of them"),
+    )
+
+    left = redact(entries, frozenset(("e1",)), CODEC).left
+
+    assert [(one.where, one.entry_ids) for one in left] == [("messages", ("e2",)), ("settings", ())]
+    assert not any("48213" in one.why for one in left)
 
 
 def test_lines_that_name_the_message_as_their_source_go_whole() -> None:

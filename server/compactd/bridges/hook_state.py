@@ -19,12 +19,13 @@ from msgspec import Struct
 from compactd import __version__
 from compactd.core.units import Facts
 from compactd.store import files
+from compactd.store.hook_files import FOLDER
 from compactd.store.paths import data_folder, file_stem
 
 VERSION: Final = f"2 {__version__}"
 """Of what is kept: another release may part a message into other units."""
-FOLDER: Final = "hooks"
 _ENDINGS: Final = (".json", ".stretch", ".gone", ".ids", ".wait", ".line", ".lock")
+"""Of what is forgotten. What was redacted is not: the transcript may hold it still."""
 FORGET_S: Final = 45 * 86_400
 """A session that told nothing for so long is forgotten; its journal stays."""
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from hashlib import blake2b
+
+from msgspec.structs import replace
 
 from compactd.bridges.hook_events import Agent
 from compactd.bridges.hook_state import (
@@ -42,6 +43,7 @@ from compactd.core.tokens import Chars4, message_tokens
 from compactd.core.units import FactCache
 from compactd.formats.neutral_out import encode_message
 from compactd.messages import Message, Meta, Text, ToolResult
+from compactd.store.hook_files import REDACTED, key_of, read_redactions
 
 REPEATERS = ("claude-code", "gemini-cli")
 """They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
@@ -76,6 +78,8 @@ class Mirror:
         """Nothing is known of the session: what was taken in before is weighed again, not stored again."""
         self._passed = 0
         """Entries that were passed over so, to name the messages by."""
+        self._redacted = frozenset(read_redactions(files.path(REDACTED)).keys)
+        """What was redacted in the mirror and may stand in the transcript still."""
         self._left: dict[str, Held] = {}
         """Messages before the compaction that this run met, by their ids: some may have stayed."""
         self._is_behind = False
@@ -147,7 +151,9 @@ class Mirror:
 
     def _said(self, step: Said, *, learn: bool) -> None:
         message = named(step.message, self.state.calls)
-        key = _key(message.id or step.raw)
+        key = key_of(message.id or step.raw)
+        if self._redacted:
+            message = self._without_redacted(message, step.raw)
         if self._is_behind and message.id is not None and message.id in self._left:
             self._stayed(self._left.pop(message.id))
             return
@@ -167,6 +173,13 @@ class Mirror:
         if said is not None:
             raw = raw if said is message else encode_message(said)
             self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
+
+    def _without_redacted(self, message: Message, raw: bytes) -> Message:
+        """The message, or a mark in its place where it was redacted."""
+        from compactd.core.blanking import blanked, content_of
+
+        names = (message.id or raw, raw, encode_message(message), content_of(message))
+        return message if self._redacted.isdisjoint(map(key_of, names)) else blanked(message)
 
     def _is_met(self, key: int, id: str | None) -> bool:
         """Whether this run took it in before."""
@@ -195,7 +208,13 @@ class Mirror:
 
     def _recorded(self, step: Compaction) -> None:
         """The transcript tells of a compaction."""
-        key = _key(step.id or step.summary)
+        key = key_of(step.id or step.summary)
+        if self._redacted:
+            from compactd.core.scrub import MARK
+
+            # What the agent kept word for word may hold what was redacted.
+            is_redacted = not self._redacted.isdisjoint((key, key_of(step.summary)))
+            step = replace(step, summary=MARK if is_redacted else step.summary, stays="")
         if self._is_met(key, step.id):
             return
         if key not in self._known:
@@ -380,12 +399,6 @@ def _is_of_a_program(message: Message) -> bool:
     before each context): never worth giving back."""
     meta = message.meta
     return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
-
-
-def _key(of: str | bytes) -> int:
-    """By which a message is known again."""
-    data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
 
 
 def _decoded(held: Held) -> Message:

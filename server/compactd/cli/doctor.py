@@ -1,4 +1,7 @@
-"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it."""
+"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it.
+
+`--where`: where a text stands on this machine, as far as compactd keeps it.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,10 @@ results, wrong roles, and summaries that stand twice; prints each with its place
 Exits 1 where something was found, 0 where not. Without FILE, or with --trust: the folders
 whose .compactd.toml you trusted, and which of those files have changed since.
 
+`--where` reads a text from standard input, never from the command line, and lists every
+file, session and message that holds it: journals, search index, hooks, snapshots, and the
+exports and transcripts that compactd knows of. The text itself is never printed.
+
 {KNOWN}
 """
 
@@ -39,6 +46,7 @@ class Options(Struct, frozen=True, kw_only=True):
     hooks: bool
     trust: bool
     authors: bool
+    where: bool = False
 
 
 def run(options: Options, page: Page) -> int:
@@ -51,6 +59,13 @@ def run(options: Options, page: Page) -> int:
         from compactd.cli.authors import report as report_authors
 
         return report_authors(page, options.file)
+    if options.where:
+        from compactd.cli.where import report as places
+
+        if options.file is not None or options.output is not None:
+            hint = "`compactd doctor --where < FILE`, or type it and end with Ctrl-D."
+            raise Stop("--where reads the text from standard input.", hint=hint, exit_code=USAGE)
+        return places(page)
     if options.trust or (options.file is None and options.output is None):
         from compactd.cli.trust import list_folders
 
@@ -145,11 +160,13 @@ COMMAND = Command(
         Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
         Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
         Flag("--authors", "who wrote what in the role user: in FILE, or in every stored session"),
+        Flag("--where", "instead of a file: what holds the text on standard input"),
     ),
     examples=(
         ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
         ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
         ("compactd doctor --authors", "what earlier versions took for your words and is not"),
+        ("compactd doctor --where < secret.txt", "which files hold it; exit code 1 where any does"),
     ),
     is_paged=True,
 )

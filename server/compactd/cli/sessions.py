@@ -13,7 +13,7 @@ from compactd.cli.completing import models, session_ids
 from compactd.cli.ending import DONE, NOTHING_TO_DO, Stop
 from compactd.cli.page import Page, one_line, plural
 from compactd.client import Client
-from compactd.rpc.wire import ListResult, Nothing, SessionInfo
+from compactd.rpc.wire import DeleteResult, ListResult, SessionInfo
 
 ABOUT = """\
 The sessions that are stored here, newest first; `open`: a daemon has it open.
@@ -133,11 +133,13 @@ def delete(options: DeleteOptions, page: Page) -> int:
         if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirmed(what):
             page.line("nothing was deleted")
             return NOTHING_TO_DO
-        client.ask("session/delete", {"session_id": options.id}, Nothing)
+        left = client.ask("session/delete", {"session_id": options.id}, DeleteResult).left
     if page.is_json:
-        page.json({"deleted": options.id})
+        page.json({"deleted": options.id, **({"left": left} if left else {})})
     else:
         page.line(f"deleted {what}")
+        for one in left:
+            page.line(f"  not deleted: {one_line(one.path or one.where)}: {one.why}", "due")
     return DONE
 
 
@@ -169,7 +171,8 @@ COMMAND = CommandGroup(
             "delete",
             DeleteOptions,
             delete,
-            about="Removes a session for good, with its file. Asks before, in a terminal.",
+            about="Removes a session for good, with all that compactd keeps of it; names copies that are\n"
+            "not compactd's. Asks before, in a terminal.",
             params=(
                 Argument("id", "as the list shows it", completed=session_ids),
                 Flag("--yes", "do not ask", also=("-y",)),

@@ -26,6 +26,7 @@ from compactd.rpc.wire import (
     ConfigureResult,
     ContextResult,
     CountResult,
+    DeleteResult,
     DiffResult,
     EndResult,
     ErrorResult,
@@ -322,12 +323,17 @@ class Calls(ABC):
         *,
         session_id: str,
         timeout_s: float = TIMEOUT_S,
-    ) -> Nothing:
-        """`session/delete`: Removes a session for good, with its file."""
+    ) -> DeleteResult:
+        """`session/delete`: Removes a session for good: its journal, its part of the search index, its
+        snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files
+        which `session/export` wrote and that are there still, and the transcript of an agent whose
+        session a hook mirrors. If that agent goes on with its session, the hook stores what is new
+        alone.
+        """
         params = given(
             session_id=session_id,
         )
-        return self.ask("session/delete", params, Nothing, timeout_s=timeout_s)
+        return self.ask("session/delete", params, DeleteResult, timeout_s=timeout_s)
 
     def session_configure(
         self,
@@ -377,8 +383,11 @@ class Calls(ABC):
         """`session/redact`: Takes what messages say out of the session, for a secret that was pasted: the
         one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become
         `[redacted]`: in the view, the history, the search, and in the journal's file, which is written
-        anew. Words of at least 6 characters that no other message holds go from summaries, titles, file
-        lists and waiting prompts too. Snapshots of the work tree that were taken before are removed.
+        anew. Words that no other message holds go from summaries, titles, file lists, error texts and
+        waiting prompts too: of 6 characters and more wherever they stand, shorter ones where they stand
+        by themselves. A summary that a model wrote of a redacted message is made anew without a model.
+        Snapshots of the work tree that were taken before are removed, and so is what a hook keeps.
+        `cleaned` lists  the places, `left` what cannot be cleaned and why.
         """
         params = given(
             session_id=session_id,
@@ -956,12 +965,17 @@ class AsyncCalls(ABC):
         *,
         session_id: str,
         timeout_s: float = TIMEOUT_S,
-    ) -> Nothing:
-        """`session/delete`: Removes a session for good, with its file."""
+    ) -> DeleteResult:
+        """`session/delete`: Removes a session for good: its journal, its part of the search index, its
+        snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files
+        which `session/export` wrote and that are there still, and the transcript of an agent whose
+        session a hook mirrors. If that agent goes on with its session, the hook stores what is new
+        alone.
+        """
         params = given(
             session_id=session_id,
         )
-        return await self.ask("session/delete", params, Nothing, timeout_s=timeout_s)
+        return await self.ask("session/delete", params, DeleteResult, timeout_s=timeout_s)
 
     async def session_configure(
         self,
@@ -1011,8 +1025,11 @@ class AsyncCalls(ABC):
         """`session/redact`: Takes what messages say out of the session, for a secret that was pasted: the
         one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become
         `[redacted]`: in the view, the history, the search, and in the journal's file, which is written
-        anew. Words of at least 6 characters that no other message holds go from summaries, titles, file
-        lists and waiting prompts too. Snapshots of the work tree that were taken before are removed.
+        anew. Words that no other message holds go from summaries, titles, file lists, error texts and
+        waiting prompts too: of 6 characters and more wherever they stand, shorter ones where they stand
+        by themselves. A summary that a model wrote of a redacted message is made anew without a model.
+        Snapshots of the work tree that were taken before are removed, and so is what a hook keeps.
+        `cleaned` lists  the places, `left` what cannot be cleaned and why.
         """
         params = given(
             session_id=session_id,

@@ -8,7 +8,7 @@ too much is repaired by `extract`'s record; what it states and the past does not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final
 
@@ -157,14 +157,14 @@ class Guard:
         strange = self._unfounded(body)
         found = self._attributed(body)
         body = self._with_constraints(found.text)
-        note = _moved(found.remarks)
+        note = ""
         if before < self._work.inputs.settings.retention_floor:
             kept = f"the model's summary kept {before:.0%} of the facts that were used again"
             room = made.summary_budget - self._count(own)
             if room < made.summary_budget // CROWDED or room < RECORD_LEAST:
                 return Checked(text="", retention=Retention(score=before, kept=0, lost=()), why=kept)
             body = self._repaired(body)
-            note = "; ".join(part for part in (note, f"{kept}; extract's record was added") if part)
+            note = f"{kept}; extract's record was added"
         text = framed_by(self._work, made, self._material, body)
         lines = self._supplement(text, made.summary_budget - self._count(text))
         told = f"\n\n{NOT_FOUND}{', '.join(strange)}" if strange else ""
@@ -261,18 +261,6 @@ class Guard:
         """The texts of all originals."""
         past = (*self._material.gone, *self._material.stays)
         return tuple([text for item in past for text in texts_of(item)])
-
-
-def _moved(remarks: Sequence[str]) -> str:
-    """What a person is told of remarks; empty for none."""
-    if not remarks:
-        return ""
-    lines, they = (
-        ("1 line", "it is marked (model)")
-        if len(remarks) == 1
-        else (f"{len(remarks)} lines", "they are marked (model)")
-    )
-    return f"{lines} of the model's summary spoke for the user without the user's words; {they}"
 
 
 def _sections(text: str, layout: Layout) -> dict[str, list[str]]:

@@ -2,18 +2,20 @@
 
 The contents go, the structure stays: role, blocks, calls and their results, so that every view of the
 session is as valid as before. Words of the redacted messages are looked for in whatever the session keeps
-of its messages beside them: summaries, stubs, file lists, titles, prompts that waited.
+of its messages beside them: summaries, stubs, file lists, titles, prompts that waited. A summary that a model
+wrote of them is made anew without a model: it may say in other words what they said.
 (Contract, `session/redact`.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
 
+from compactd.core.blanking import MARK_DOCUMENT, blanked, blanked_block, content_of
 from compactd.core.entries import (
     Appended,
     Compacted,
@@ -30,27 +32,12 @@ from compactd.core.entries import (
     summary_message,
     with_stub,
 )
+from compactd.core.quoting import neutral
 from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
+from compactd.core.remade import WRITTEN, Remaker
+from compactd.core.remains import tell_tale, words_left
 from compactd.core.scrub import MARK, Scrubber, scrubber
-from compactd.messages import (
-    Block,
-    CompactionResult,
-    Document,
-    Message,
-    Meta,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
-
-MARK_DOCUMENT = Document(media_type="text/plain", text=MARK)
-ARGUMENTS = Raw(b'{"redacted":"%s"}' % MARK.encode())
-"""A redacted call's arguments: an object, as providers want it."""
-
-ARGUMENTS_TEXT = Raw(msgspec.json.encode(bytes(ARGUMENTS).decode()))
-"""The same as OpenAI's string."""
-
+from compactd.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
 
 UNCOUNTED = -1
 """Tokens of a stub whose text was changed."""
@@ -68,56 +55,52 @@ class Codec(Struct, frozen=True):
     """The name of what `count` counts with."""
 
 
-def blanked(message: Message) -> Message:
-    """`message` with a mark in the place of whatever it says; what it is stays.
+class Cleaned(Struct, frozen=True, kw_only=True):
+    """A place that held words of the redacted messages and holds them no more."""
 
-    Thinking loses its signature with its text. A picture, and a block that only one provider reads, can hold
-    no mark: a text stands there, or a document where nobody said anything, so that what was no request is
-    none now (law 6). Usage, ids and the flags of `meta` stay.
-    """
-    meta = message.meta
-    is_said = any(isinstance(block, Text) and block.text.strip() for block in message.content)
-    mark = Text(text=MARK) if is_said else MARK_DOCUMENT
-    return msgspec.structs.replace(
-        message,
-        content=tuple(_blanked(block, mark) for block in message.content),
-        meta=None
-        if meta is None
-        else Meta(
-            type=meta.type,
-            kind=meta.kind,
-            synthetic=meta.synthetic,
-            pinned=meta.pinned,
-            compaction_id=meta.compaction_id,
-        ),
-    )
+    where: str
+    entry_ids: tuple[EntryId, ...] = ()
 
 
-def _blanked(block: Block, mark: Block) -> Block:
-    match block:
-        case Text(text=text) if not text.strip():
-            return Text(text="")
-        case Text():
-            return Text(text=MARK)
-        case Thinking():
-            return Thinking(text=MARK)
-        case ToolCall(call_id=call_id, name=name, arguments=arguments):
-            is_text = bytes(arguments).lstrip()[:1] == b'"'
-            return ToolCall(call_id=call_id, name=name, arguments=ARGUMENTS_TEXT if is_text else ARGUMENTS)
-        case ToolResult():
-            return msgspec.structs.replace(block, content=MARK)
-        case Document():
-            return MARK_DOCUMENT
-        case _:
-            return mark
+class Left(Struct, frozen=True, kw_only=True):
+    """A place that may hold words of the redacted messages still. Says no word of them."""
+
+    where: str
+    why: str
+    entry_ids: tuple[EntryId, ...] = ()
+    path: str | None = None
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """What becomes of a journal."""
+
+    changes: dict[int, Entry]
+    """The entries that change, by their place in the journal."""
+    waiting: dict[int, Entry]
+    """The same of the records that waited for it."""
+    cleaned: tuple[Cleaned, ...]
+    left: tuple[Left, ...]
+    known_by: tuple[str | bytes, ...]
+    """What the redacted messages and the summaries that were made anew are known by: ids, bytes, texts."""
 
 
 def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
-    """The entries that a redaction of these messages changes, by their place in `entries`, a whole journal.
+    """The entries that a redaction of these messages changes, by their place in `entries`; see `redact`."""
+    return redact(entries, entry_ids, codec).changes
 
-    In the copies, every word of at least 6 code points that the messages hold and no other message, setting
-    or id does, and every line that is theirs alone, gives way to the mark. Tokens of what changed are counted
-    anew. Cost: O(bytes of the journal).
+
+def redact(
+    entries: Sequence[Entry],
+    entry_ids: frozenset[EntryId],
+    codec: Codec,
+    waiting: Sequence[Entry] = (),
+) -> Redaction:
+    """What a redaction of these messages makes of `entries`, a whole journal, and of records that wait.
+
+    In the copies, every word that the messages hold and no other message, setting or id does, and every line
+    that is theirs alone, gives way to the mark: words of 6 code points and more wherever they stand, shorter
+    ones where they stand by themselves. A model's summary of them is made anew by `extract`. Tokens of what
+    changed are counted anew. Cost: O(bytes of the journal), and an extract for each such summary.
     """
     changed: dict[int, Entry] = {}
     raws: dict[EntryId, Raw] = {}
@@ -133,19 +116,161 @@ def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Co
                 entry, message=Raw(codec.encode(message)), tokens=(codec.count(message), codec.estimator)
             )
     said = [raws[entry_id] for entry_id in entry_ids if entry_id in raws]
+    texts = [text for raw in said for text in strings(raw)]
+    # A summary quotes them with signs in the place of what looked like structure.
+    texts += ["\n".join(map(neutral, text.splitlines())) for text in texts]
+    both = (*entries, *waiting)
     scrub = scrubber(
-        [text for raw in said for text in strings(raw)],
-        _others(entries, entry_ids, gone),
-        [text for entry in entries for text in _copies(entry)],
+        texts,
+        _others(both, entry_ids, gone),
+        [text for entry in both for text in _copies(entry)],
         entry_ids,
     )
     cleaning = _Cleaning(entry_ids, raws, frozenset(bytes(raw) for raw in said), scrub, codec)
+    remaker = Remaker(entry_ids, codec.decode, codec.count, cleaning.counted)
+    is_written = any(isinstance(entry, Compacted) and entry.result.strategy == WRITTEN for entry in entries)
     for seq, entry in enumerate(entries):
         before = changed.get(seq, entry)
         after = cleaning.cleaned(before)
+        after = remaker.taken(after) if is_written else after
         if after is not before:
             changed[seq] = after
-    return changed
+    remaker.release()
+    later = {at: _later(entry, cleaning) for at, entry in enumerate(waiting)}
+    later = {at: entry for at, entry in later.items() if entry is not waiting[at]}
+    summaries = (
+        entry.summary
+        for before, after in ((entries, changed), (waiting, later))
+        for at, entry in enumerate(before)
+        if at in after and isinstance(entry, Compacted)
+    )
+    return Redaction(
+        changes=changed,
+        waiting=later,
+        cleaned=tuple(_told(entries, changed, entry_ids)),
+        left=tuple(_left(both, entry_ids, gone, codec)),
+        known_by=(*_known_by(entries, gone, entry_ids), *summaries),
+    )
+
+
+def _later(entry: Entry, cleaning: _Cleaning) -> Entry:
+    """A record that waits for the journal: what was said before it, a summary among them covers."""
+    after = cleaning.cleaned(entry)
+    if isinstance(after, Compacted):
+        return msgspec.structs.replace(after, summary=MARK)
+    return after
+
+
+def _known_by(
+    entries: Sequence[Entry], gone: Sequence[Message], entry_ids: frozenset[EntryId]
+) -> Iterator[str | bytes]:
+    asked = [entry for entry in entries if isinstance(entry, Appended) and entry.id in entry_ids]
+    for entry, message in zip(asked, gone, strict=True):
+        if entry.client_id:
+            yield entry.client_id
+        # What says nothing more is any message's.
+        if content_of(message) != content_of(blanked(message)):
+            yield bytes(entry.message)
+            yield content_of(message)
+
+
+def _told(
+    entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
+) -> Iterator[Cleaned]:
+    """What was cleaned, by kind."""
+    places: dict[str, list[EntryId]] = {
+        "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids]
+    }
+    for seq, after in changed.items():
+        for where in _differences(entries[seq], after):
+            ids = places.setdefault(where, [])
+            if isinstance(after, Appended | Compacted | Pruned):
+                ids.append(after.id)
+    return (Cleaned(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
+
+
+def _differences(before: Entry, after: Entry) -> Iterator[str]:
+    match before, after:
+        case Compacted(), Compacted():
+            if before.summary != after.summary:
+                yield "summary"
+            if before.stubs != after.stubs:
+                yield "stubs"
+            if (before.read_files, before.modified_files) != (after.read_files, after.modified_files):
+                yield "file lists"
+            if before.result != after.result:
+                yield "compaction result"
+        case Pruned(), Pruned():
+            yield "stubs"
+        case CompactionEnded(), CompactionEnded():
+            yield "error text"
+        case SettingsSet(), SettingsSet():
+            yield "title"
+        case Queued(), Queued():
+            yield "waiting prompts"
+        case Appended(), Appended():
+            if (before.read, before.modified) != (after.read, after.modified):
+                yield "file lists"
+        case _:
+            pass
+
+
+def _left(
+    entries: Sequence[Entry],
+    entry_ids: frozenset[EntryId],
+    gone: Sequence[Message],
+    codec: Codec,
+) -> Iterator[Left]:
+    """What holds a word that tells something and is no copy of a message: a copy would have been cleaned."""
+    said = (codec.encode(_without_names(message)) for message in gone)
+    wanted = tell_tale(text for raw in said for text in strings(raw))
+    if not wanted:
+        return
+    others: list[EntryId] = []
+    is_set = is_named = False
+    for entry in entries:
+        match entry:
+            case Appended() if entry.id not in entry_ids:
+                if words_left(wanted, strings(entry.message)):
+                    others.append(entry.id)
+            case SettingsSet():
+                tools = (text for tool in entry.tools or () for text in strings(tool))
+                is_set |= words_left(wanted, (entry.system_prompt or "", *strings(entry.compaction), *tools))
+            case Opened():
+                is_set |= words_left(wanted, (entry.working_dir or "",))
+            case ModelSet():
+                is_set |= words_left(wanted, (entry.base_url or "",))
+            case _:
+                pass
+    for message in gone:
+        is_named |= words_left(wanted, tuple(_names_in(message)))
+    if others:
+        why = "they hold a word of the redacted messages; redact them too where it tells the secret"
+        yield Left(where="messages", why=why, entry_ids=tuple(others))
+    if is_set:
+        why = "a system prompt, a tool or another setting, now or before, holds a word of them"
+        yield Left(where="settings", why=f"{why}; it is the client's own: set it anew")
+    if is_named:
+        yield Left(where="names", why="ids and names of tools stay, so that the next request is valid")
+
+
+def _without_names(message: Message) -> Message:
+    """What goes of a redacted message."""
+    content = tuple(
+        msgspec.structs.replace(block, name="", call_id="")
+        if isinstance(block, ToolCall | ToolResult)
+        else block
+        for block in message.content
+    )
+    return Message(role=message.role, content=content)
+
+
+def _names_in(message: Message) -> Iterator[str]:
+    """What stays of a redacted message."""
+    yield message.id or ""
+    for block in message.content:
+        if isinstance(block, ToolCall | ToolResult):
+            yield f"{block.name or ''}\n{block.call_id}"
 
 
 def strings(raw: bytes | Raw) -> Iterator[str]:
@@ -209,7 +334,6 @@ def _others(
                     yield from strings(tool)
             case Appended() if entry.id not in entry_ids:
                 yield from strings(entry.message)
-                yield "\n".join((*entry.read, *entry.modified))
             case _:
                 pass
 
@@ -219,7 +343,7 @@ def _copies(entry: Entry) -> Iterator[str]:
     match entry:
         case Compacted():
             yield entry.summary
-            yield "\n".join((*entry.read_files, *entry.modified_files, entry.asked))
+            yield "\n".join((*entry.read_files, *entry.modified_files))
             yield from _of_result(entry.result)
             yield from (text for stub in entry.stubs for _, text in stub.texts)
         case Pruned():
@@ -241,6 +365,9 @@ def _of_result(result: CompactionResult) -> Iterator[str]:
     yield "\n".join((*result.read_files, *result.modified_files))
     if result.retention is not None:
         yield "\n".join(result.retention.lost)
+    yield "\n".join(result.unfounded or ())
+    yield "\n".join(result.remarks or ())
+    yield "\n".join(one.path for one in result.files_to_reread or ())
 
 
 class _Cleaning(Struct, frozen=True):
@@ -265,24 +392,24 @@ class _Cleaning(Struct, frozen=True):
                     summary=scrub.text(entry.summary),
                     read_files=scrub.paths(entry.read_files),
                     modified_files=scrub.paths(entry.modified_files),
-                    asked=scrub.text(entry.asked),
                     result=self._result(entry.result),
                     stubs=self._stubs(entry.stubs),
                 )
                 if short == entry:
                     return entry
                 tokens = self.codec.count(summary_message(short))
-                after = replace(self._counted(short), summary_tokens=tokens)
+                after = replace(self.counted(short), summary_tokens=tokens)
             case Pruned():
                 cut = replace(entry, stubs=self._stubs(entry.stubs))
-                after = entry if cut == entry else self._counted(cut)
+                after = entry if cut == entry else self.counted(cut)
             case CompactionEnded():
                 after = replace(entry, reason=scrub.text(entry.reason))
             case SettingsSet(title=str() as title):
                 after = replace(entry, title=scrub.text(title))
             case Queued():
                 after = replace(entry, message=self._queued(entry.message))
-            case Appended() if entry.id in self.entry_ids:
+            case Appended():
+                # The client tells them with the last message of a call: they may be another one's.
                 after = replace(entry, read=scrub.paths(entry.read), modified=scrub.paths(entry.modified))
             case _:
                 return entry
@@ -297,6 +424,13 @@ class _Cleaning(Struct, frozen=True):
             modified_files=self.scrub.paths(result.modified_files),
             retention=kept
             and msgspec.structs.replace(kept, lost=tuple(self.scrub.text(fact) for fact in kept.lost)),
+            unfounded=self.scrub.paths(result.unfounded) if result.unfounded else result.unfounded,
+            remarks=self.scrub.paths(result.remarks) if result.remarks else result.remarks,
+            files_to_reread=tuple(
+                msgspec.structs.replace(one, path=self.scrub.text(one.path)) for one in result.files_to_reread
+            )
+            if result.files_to_reread
+            else result.files_to_reread,
         )
 
     def _stubs(self, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
@@ -309,7 +443,7 @@ class _Cleaning(Struct, frozen=True):
             return stub
         return Stub(stub.entry_id, texts, UNCOUNTED)
 
-    def _counted(self, entry: _Step) -> _Step:
+    def counted(self, entry: _Step) -> _Step:
         """`entry` with its stubs counted anew, all by one estimator."""
         stubs = tuple(
             Stub(stub.entry_id, stub.texts, self.codec.count(self._shown(stub))) for stub in entry.stubs
@@ -338,4 +472,4 @@ class _Cleaning(Struct, frozen=True):
             return Text(text=self.scrub.text(block.text))
         said = strings(self.codec.encode(Message(role="user", content=(block,))))
         is_clean = all(self.scrub.text(text) == text for text in said)
-        return block if is_clean else _blanked(block, MARK_DOCUMENT)
+        return block if is_clean else blanked_block(block, MARK_DOCUMENT)

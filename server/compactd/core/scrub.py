@@ -11,7 +11,11 @@ MARK = "[redacted]"
 """Stands where something was taken out."""
 
 WORD_CHARS = 6
-"""Shorter words are left: they say little, and half of every text is made of them (code points)."""
+"""Words of so many code points go wherever they stand, also inside others. Shorter ones, as a PIN is, go
+where they stand by themselves."""
+
+LETTERS_CHARS = 3
+"""Shorter words go only where they hold more than letters: of `my` and `is` every text is made."""
 
 PIECE_CHARS = 32 * 1024
 PIECE_MOST = 256 * 1024
@@ -23,7 +27,11 @@ FEW = 100
 _CHUNK = re.compile(r"[^\s\"'`<>(){}\[\],;|]+")
 _GAP = re.compile(r"[\s\"'`<>(){}\[\],;|]")
 _EDGES = ".:!?=-*_/\\#&…"
+_QUOTES = "\"'`<>(){}[],;|"
+_MOST_AROUND = 2 * WORD_CHARS
+"""A longer run without a blank is no short word with signs around it."""
 _WORD = re.compile(r"\w+")
+_BLANK = re.compile(r"\s+")
 _PLAIN = re.compile(r"[^\W_]+")
 
 _BEFORE = re.compile(r"\s*(?:[-*•] |\d+[.)] )?(?:\[[x ]\] )?")
@@ -41,6 +49,8 @@ class Scrubber(Struct, frozen=True):
 
     words: tuple[str, ...] = ()
     """Longest first."""
+    short: re.Pattern[str] | None = None
+    """Words below `WORD_CHARS`, where they stand by themselves."""
     lines: frozenset[str] = frozenset()
     entry_ids: frozenset[str] = frozenset()
     """Lines that name one of these as their source go whole."""
@@ -52,6 +62,8 @@ class Scrubber(Struct, frozen=True):
         for word in self.words:
             if word in text:
                 text = text.replace(word, MARK)
+        if self.short is not None:
+            text = self.short.sub(MARK, text)
         return text
 
     def paths(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -81,22 +93,63 @@ def scrubber(
     whole, copy = "\n".join(redacted), "\n".join(copied)
     words = _found({word for text in redacted for word in words_of(text)}, copy)
     words |= _found({word for text in copied for word in words_of(text)}, whole)
+    short = _short_in(redacted, copied)
     said = (_said(line) for text in copied for line in text.split("\n"))
     lines = _found({line for line in said if len(line) >= WORD_CHARS}, whole)
     for text in others:
-        if not (words or lines):
+        if not (words or lines or short):
             break
         lines = {line for line in lines if line not in text}
         for piece in _pieces(text):
             if len(words) > FEW or any(word in piece for word in words):
                 words -= set(_words_in(piece))
+            if short:
+                short -= set(short_words_in(piece))
     return Scrubber(
         words=tuple(
             sorted((word for word in words if word not in MARK), key=lambda word: (-len(word), word))
         ),
+        short=_pattern(short),
         lines=frozenset(line for line in lines if line not in MARK),
         entry_ids=entry_ids,
     )
+
+
+def short_words_in(text: str) -> Iterator[str]:
+    """The words of `text` below `WORD_CHARS` code points that can tell something: with a digit, a sign or a
+    letter beyond ASCII from two, of letters alone from `LETTERS_CHARS` code points. Some more than once."""
+    for part in dict.fromkeys(_WORD.findall(text)):
+        is_common = len(part) < LETTERS_CHARS and part.isascii() and part.isalpha()
+        if 1 < len(part) < WORD_CHARS and not is_common:
+            yield part
+    for chunk in dict.fromkeys(_BLANK.split(text)):
+        if len(chunk) > _MOST_AROUND or chunk.isalnum() or not any(map(str.isalnum, chunk)):
+            continue
+        for word in dict.fromkeys((chunk, chunk.strip(_QUOTES), chunk.strip(_QUOTES + _EDGES))):
+            if 1 < len(word) < WORD_CHARS and not word.isalnum():
+                yield word
+
+
+def _short_in(redacted: Sequence[str], copied: Sequence[str]) -> set[str]:
+    """Short words that both hold; of scripts without blanks also those that are a part of a longer one."""
+    there = {word for text in copied for word in short_words_in(text)}
+    said = {word for text in redacted for word in short_words_in(text)}
+    beyond = {word for word in there - said if not word.isascii()}
+    return (there & said) | {word for word in beyond if any(word in text for text in redacted)}
+
+
+def _pattern(short: set[str]) -> re.Pattern[str] | None:
+    if not short:
+        return None
+    words = sorted(short, key=lambda word: (-len(word), word))
+    before = (r"(?<!\w)" if _is_part(word[0]) else "" for word in words)
+    after = (r"(?!\w)" if _is_part(word[-1]) else "" for word in words)
+    alone = (f"{b}{re.escape(word)}{a}" for b, word, a in zip(before, words, after, strict=True))
+    return re.compile("|".join(alone))
+
+
+def _is_part(char: str) -> bool:
+    return _WORD.match(char) is not None
 
 
 def words_of(text: str) -> Iterator[str]:

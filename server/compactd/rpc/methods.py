@@ -136,9 +136,12 @@ METHODS: dict[str, Method] = {
         _row(
             "session/delete",
             wire.SessionParams,
-            wire.Nothing,
+            wire.DeleteResult,
             CHANGES,
-            "Removes a session for good, with its file.",
+            "Removes a session for good: its journal, its part of the search index, its snapshots, what a "
+            "hook keeps of it, its ACP link. `left` names what is not compactd's: files which "
+            "`session/export` wrote and that are there still, and the transcript of an agent whose session a "
+            "hook mirrors. If that agent goes on with its session, the hook stores what is new alone.",
         ),
         _row(
             "session/configure",
@@ -161,9 +164,12 @@ METHODS: dict[str, Method] = {
             CHANGES,
             "Takes what messages say out of the session, for a secret that was pasted: the one exception to "
             '"nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the '
-            "view, the history, the search, and in the journal's file, which is written anew. Words of at "
-            "least 6 characters that no other message holds go from summaries, titles, file lists and "
-            "waiting prompts too. Snapshots of the work tree that were taken before are removed.",
+            "view, the history, the search, and in the journal's file, which is written anew. Words that no "
+            "other message holds go from summaries, titles, file lists, error texts and waiting prompts too: "
+            "of 6 characters and more wherever they stand, shorter ones where they stand by themselves. A "
+            "summary that a model wrote of a redacted message is made anew without a model. Snapshots of the "
+            "work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists "
+            " the places, `left` what cannot be cleaned and why.",
         ),
         _row(
             "session/diff",

@@ -389,11 +389,45 @@ class RedactParams(Wire, frozen=True, kw_only=True):
     """Of messages. At least one."""
 
 
-class RedactResult(Wire, frozen=True, kw_only=True):
-    """Result of `session/redact`. When it is there, the words have left the disk."""
+class Cleaned(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """A place that a redaction cleaned."""
+
+    where: str
+    """`messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`,
+    `error text`, `index`, `hook`, `snapshots`; there may be others later."""
+    entry_ids: tuple[str, ...] = ()
+    """Of the messages, compactions or prunes that were changed."""
+
+
+class Left(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """A place that may hold the words still."""
+
+    where: str
+    """`messages`, `settings`, `names`, `export`, `transcript`; there may be others later."""
+    why: str
+    """One sentence; holds none of the words."""
+    entry_ids: tuple[str, ...] = ()
+    """Of messages."""
+    path: str | None = None
+    """Of a file."""
+
+
+class RedactResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `session/redact`. The words have left the disk, but for what `left` names."""
 
     redacted: int
     """Messages whose contents are the mark `[redacted]` now."""
+    cleaned: tuple[Cleaned, ...] = ()
+    """Where the words were, or may have been, and are no more."""
+    left: tuple[Left, ...] = ()
+    """What was not cleaned, with the reason; left out where nothing is known to be left."""
+
+
+class DeleteResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """Result of `session/delete`. When it is there, every file that compactd kept of the session is gone."""
+
+    left: tuple[Left, ...] = ()
+    """Files with its words that are not compactd's; left out where none is known."""
 
 
 class DiffParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):

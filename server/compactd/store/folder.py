@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compactd.errors import SessionLocked
+from compactd.errors import SessionBusy, SessionLocked
 from compactd.store import files, locks, sidecar
 from compactd.store.base import Durability, Stored
 from compactd.store.disk import SYSTEM, Disk, exists
 from compactd.store.follow import FileFollower
+from compactd.store.holders import files_of
+from compactd.store.hook_files import HookFiles, HookIsBusy, is_mirror
 from compactd.store.journal import FileJournal
 from compactd.store.journal_file import JournalFile
 from compactd.store.migrate import FORMAT, Format
@@ -225,17 +228,28 @@ class FolderStore:
             try:
                 if exists(index_file(self._folder), self._disk):
                     self.index.forget(session_id)
-                self._disk.remove(path)
-                self._disk.remove(path.with_suffix(".info"))
-                self._disk.remove(path.with_suffix(".info.new"))
-                self._disk.remove(path.with_name(path.name + ".new"))
+                self._remove_files(session_id)
             except BaseException:
                 lock.release()
                 raise
             lock.release(remove=True)
             self._disk.sync_folder(self._folder)
+        except HookIsBusy:
+            raise SessionBusy("a hook of this session's agent is at work: send the request again") from None
         except OSError as refused:
             raise files.storage_failed(_NOT_DELETED, refused) from refused
+
+    def _remove_files(self, session_id: str) -> None:
+        """What the table of holders says belongs to the session, the journal last: as long as anything is
+        left, the session is there to be deleted. Of what a hook keeps under the hook's lock."""
+        home = self._folder.parent
+        shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
+        hook = HookFiles(home, session_id) if is_mirror(session_id) else None
+        if hook is not None and hook.is_there():
+            with hook.locked():
+                hook.forget()
+        for path in reversed(files_of(home, session_id)):
+            self._disk.remove(path)
 
     async def save_info(self, session_id: str, info: bytes, *, size_bytes: int) -> None:
         """Keeps what a list shows of a session; see `Store.save_info`."""

@@ -155,7 +155,7 @@ class FileIndex:
                 breathe()
             said = read(record)
             if said is not None and said.text:
-                text = said.text if said.text.isascii() else _UNSPACED.sub(r" \1 ", said.text)
+                text = written(said.text)
                 added = "insert into entries(journal, entry, role, at, text) values(?, ?, ?, ?, ?)"
                 row = database.execute(added, (number, said.entry_id, said.role, said.at, text)).lastrowid
                 database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
@@ -231,6 +231,11 @@ def _version(database: sqlite3.Connection) -> int:
     version = database.execute("pragma user_version").fetchone()[0]
     assert isinstance(version, int)
     return version
+
+
+def written(text: str) -> str:
+    """`text` as it stands in the index."""
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
 
 
 def _phrases(query: str) -> list[list[str]]:

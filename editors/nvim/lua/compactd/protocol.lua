@@ -546,6 +546,17 @@
 ---@field updated_at number
 ---@field open boolean Open in this daemon or another one.
 
+--- Result of `session/delete`. When it is there, every file that compactd kept of the session is gone.
+---@class compactd.DeleteResult
+---@field left? compactd.Left[] Files with its words that are not compactd's; left out where none is known.
+
+--- A place that may hold the words still.
+---@class compactd.Left
+---@field where string `messages`, `settings`, `names`, `export`, `transcript`; there may be others later.
+---@field why string One sentence; holds none of the words.
+---@field entry_ids? string[] Of messages.
+---@field path? string|nil Of a file.
+
 --- Result of `session/configure`: every setting in force.
 ---@class compactd.ConfigureResult
 ---@field settings table<string, compactd.Setting>
@@ -561,9 +572,16 @@
 ---@class compactd.PinResult
 ---@field pinned_entry_ids string[]
 
---- Result of `session/redact`. When it is there, the words have left the disk.
+--- Result of `session/redact`. The words have left the disk, but for what `left` names.
 ---@class compactd.RedactResult
 ---@field redacted integer Messages whose contents are the mark `[redacted]` now.
+---@field cleaned? compactd.Cleaned[] Where the words were, or may have been, and are no more.
+---@field left? compactd.Left[] What was not cleaned, with the reason; left out where nothing is known to be left.
+
+--- A place that a redaction cleaned.
+---@class compactd.Cleaned
+---@field where string `messages`, `summary`, `stubs`, `title`, `file lists`, `waiting prompts`, `compaction result`, `error text`, `index`, `hook`, `snapshots`; there may be others later.
+---@field entry_ids? string[] Of the messages, compactions or prunes that were changed.
 
 --- Result of `session/diff`.
 ---@class compactd.DiffResult
@@ -1045,13 +1063,13 @@ return {
     ["session/list"] = { params = "compactd.Nothing", result = "compactd.ListResult" },
     --- Ends the session here; a running compaction is cancelled. It stays stored.
     ["session/close"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
-    --- Removes a session for good, with its file.
-    ["session/delete"] = { params = "compactd.SessionParams", result = "compactd.Nothing" },
+    --- Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone.
+    ["session/delete"] = { params = "compactd.SessionParams", result = "compactd.DeleteResult" },
     --- Sets what is given and answers every setting in force, with where it came from.
     ["session/configure"] = { params = "compactd.ConfigureParams", result = "compactd.ConfigureResult" },
     --- Keeps messages in every later context, whatever is compacted; or lets them go.
     ["session/pin"] = { params = "compactd.PinParams", result = "compactd.PinResult" },
-    --- Takes what messages say out of the session, for a secret that was pasted: the one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the view, the history, the search, and in the journal's file, which is written anew. Words of at least 6 characters that no other message holds go from summaries, titles, file lists and waiting prompts too. Snapshots of the work tree that were taken before are removed.
+    --- Takes what messages say out of the session, for a secret that was pasted: the one exception to "nothing is deleted". Role, blocks and call ids stay, the contents become `[redacted]`: in the view, the history, the search, and in the journal's file, which is written anew. Words that no other message holds go from summaries, titles, file lists, error texts and waiting prompts too: of 6 characters and more wherever they stand, shorter ones where they stand by themselves. A summary that a model wrote of a redacted message is made anew without a model. Snapshots of the work tree that were taken before are removed, and so is what a hook keeps. `cleaned` lists  the places, `left` what cannot be cleaned and why.
     ["session/redact"] = { params = "compactd.RedactParams", result = "compactd.RedactResult" },
     --- The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.
     ["session/diff"] = { params = "compactd.DiffParams", result = "compactd.DiffResult" },

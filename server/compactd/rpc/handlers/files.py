@@ -37,7 +37,15 @@ class FileHandlers(Area):
             await self._daemon.modules.load("compactd.redacting")
             from compactd.redacting import redact
 
-            return wire.RedactResult(redacted=await redact(session, params.entry_ids))
+            done = await redact(session, params.entry_ids, self._daemon.home)
+            return wire.RedactResult(
+                redacted=done.count,
+                cleaned=tuple(wire.Cleaned(where=one.where, entry_ids=one.entry_ids) for one in done.cleaned),
+                left=tuple(
+                    wire.Left(where=one.where, why=one.why, entry_ids=one.entry_ids, path=one.path)
+                    for one in done.left
+                ),
+            )
 
         return session.queue.run(work)
 
@@ -96,12 +104,14 @@ class FileHandlers(Area):
         from compactd import exporting
 
         exporting.check(params.format)
-        held, path = exporting.held(session), params.path
+        held, path, home = exporting.held(session), params.path, self._daemon.home
 
         def made() -> Raw:
             done = exporting.exported(held, params.format)
             if path is not None:
                 exporting.write(path, done.data)
+                if session.persistent:
+                    exporting.remember(home, session.id, path)
             result = wire.ExportResult(
                 format=params.format,
                 warnings=done.warnings,

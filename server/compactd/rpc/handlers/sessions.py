@@ -97,10 +97,16 @@ class SessionHandlers(Area):
         await self._sessions.close(params.session_id)
         return wire.Nothing()
 
-    async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
+    async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:
         """Open or not."""
-        await self._sessions.delete(params.session_id)
-        return wire.Nothing()
+        from compactd.store.copies import copies_of
+
+        home, session_id = self._daemon.home, params.session_id
+        outside = await self._daemon.in_worker(lambda: copies_of(home, session_id))
+        await self._sessions.delete(session_id)
+        return wire.DeleteResult(
+            left=tuple(wire.Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)
+        )
 
     def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
         """At once, also while a compaction runs: that one keeps the settings it began with."""

@@ -1,0 +1,162 @@
+"""The files that the hook of an agent keeps of a session, as `session/redact` and `session/delete` see them.
+
+The hook itself reads and writes them (`bridges/hook_state.py`). Here they are cleaned under the hook's lock,
+and a list of what was redacted is kept, so that a transcript that is read anew brings nothing back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.store import files
+from compactd.store.locks import Lock, take
+from compactd.store.paths import file_stem
+
+FOLDER: Final = "hooks"
+AGENTS: Final = ("claude-code", "codex", "gemini-cli")
+"""Whose sessions a hook mirrors: the mirror's id begins with the name and a colon."""
+STATE, STRETCH, GONE, WAIT, IDS, REDACTED = ".json", ".stretch", ".gone", ".wait", ".ids", ".redacted"
+_NUMBERS: Final = ("v", "session_id", "place", "is_caught_up", "learn_from", "counts", "compactions")
+"""Of the hook's state: what holds no words, and tells how far the transcript was read."""
+LOCK_S: Final = 10.0
+"""How long the hook's lock is waited for: a hook ends itself after two seconds."""
+LOCK_STEP_S: Final = 0.01
+
+
+class Redactions(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What must not come back: hashes, no words."""
+
+    keys: tuple[int, ...] = ()
+    """`key_of` ids, bytes and contents of messages, and of summaries."""
+    transcript: str = ""
+    """The agent's transcript, as the hook saw it last."""
+
+
+class _Place(Struct, frozen=True):
+    path: str = ""
+
+
+class _State(Struct, frozen=True):
+    place: _Place = _Place()
+
+
+class HookIsBusy(Exception):
+    """The hook holds its lock for longer than it ever runs."""
+
+
+def key_of(of: str | bytes) -> int:
+    """By which a message is known again, without its words."""
+    data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+def is_mirror(session_id: str) -> bool:
+    """Whether a hook writes this session."""
+    return session_id.partition(":")[0] in AGENTS and ":" in session_id
+
+
+class HookFiles:
+    """What the hook keeps of one session below the data folder `home`."""
+
+    def __init__(self, home: Path, session_id: str) -> None:
+        self._folder = home / FOLDER
+        self._stem = file_stem(session_id)
+
+    def path(self, ending: str) -> Path:
+        return self._folder / (self._stem + ending)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """While inside, no hook of the session runs. Blocks. Raises `HookIsBusy`, `OSError`."""
+        files.make_folder(self._folder)
+        end = time.monotonic() + LOCK_S
+        while not isinstance(lock := take(self.path(".lock")), Lock):
+            if time.monotonic() > end:
+                raise HookIsBusy
+            time.sleep(LOCK_STEP_S)
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def forget(self) -> None:
+        """Removes every word. In `locked`. Raises `OSError`.
+
+        Hashes and the place in the transcript stay: nothing comes back when the agent goes on.
+        """
+        for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
+            self.path(ending).unlink(missing_ok=True)
+        known = array("Q")
+        with contextlib.suppress(FileNotFoundError):
+            data = self.path(IDS).read_bytes()
+            known.frombytes(data[: len(data) // known.itemsize * known.itemsize])
+        keys = tuple(dict.fromkeys((*self.redacted().keys, *known)))
+        if keys:
+            all_ = Redactions(keys=keys, transcript=self.transcript())
+            files.write_beside(self.path(REDACTED), (msgspec.json.encode(all_),), durable=True)
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
+            state = msgspec.json.decode(self.path(STATE).read_bytes(), type=dict[str, Raw])
+            numbers = {name: value for name, value in state.items() if name in _NUMBERS}
+            files.write_beside(self.path(STATE), (msgspec.json.encode(numbers),), durable=True)
+        files.sync_folder(self._folder)
+
+    def is_there(self) -> bool:
+        """Whether a hook ever kept anything here."""
+        return self._folder.is_dir()
+
+    def waiting(self) -> list[bytes]:
+        """The records that wait for the journal, oldest first."""
+        try:
+            return [line for line in self.path(WAIT).read_bytes().split(b"\n") if line]
+        except OSError:
+            return []
+
+    def redacted(self) -> Redactions:
+        """What was redacted so far."""
+        return read_redactions(self.path(REDACTED))
+
+    def transcript(self) -> str:
+        """The agent's own file; empty where the hook never saw one."""
+        try:
+            found = msgspec.json.decode(self.path(STATE).read_bytes(), type=_State).place.path
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            found = ""
+        return found or self.redacted().transcript
+
+    def redact(self, keys: Sequence[int], waiting: Mapping[int, bytes]) -> None:
+        """Forgets what the hook holds, but for what `keys` name never to take in again, and the records that
+        wait, those at the places in `waiting` written anew. In `locked`. Durable. Raises `OSError`.
+
+        The hook reads the transcript anew at its next event, as after an upgrade.
+        """
+        known = Redactions(
+            keys=tuple(dict.fromkeys((*self.redacted().keys, *keys))), transcript=self.transcript()
+        )
+        # First: from here on no hook takes the words in, wherever we are killed.
+        files.write_beside(self.path(REDACTED), (msgspec.json.encode(known),), durable=True)
+        if self.path(STATE).exists():
+            files.write_beside(self.path(STATE), (b"{}",), durable=True)
+        for ending in (STRETCH, GONE, STATE + ".new"):
+            self.path(ending).unlink(missing_ok=True)
+        if waiting:
+            records = [waiting.get(at, record) for at, record in enumerate(self.waiting())]
+            files.write_beside(self.path(WAIT), (record + b"\n" for record in records), durable=True)
+        files.sync_folder(self._folder)
+
+
+def read_redactions(path: Path) -> Redactions:
+    """What stands in a list of redactions; nothing where there is none."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Redactions)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return Redactions()

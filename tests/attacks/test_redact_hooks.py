@@ -1,0 +1,142 @@
+"""A secret that is redacted or deleted is gone from what the hooks keep, and no hook gives it back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bridges.agents_made import AGENTS, HASH, LIMIT, NAME, PATH, Turn, past
+from bridges.hook_runs import Agent
+from compactd.bridges.hook_state import files_of
+from e2e.client import Daemon
+from e2e.redacted import on_disk
+
+SECRET = "sk-live-SECRETSECRET123"
+PASTED = f"Always use {SECRET} in {PATH} and in {NAME}."
+
+
+@pytest.fixture(params=AGENTS)
+def agent(request: pytest.FixtureRequest, tmp_path: Path) -> Agent:
+    agent = Agent(request.param, tmp_path)
+    agent.prompt()
+    agent.session.say(Turn("user", PASTED), *past())
+    agent.stop()
+    return agent
+
+
+def name_of(agent: Agent) -> str:
+    return f"{agent.agent}:{agent.session.session_id}"
+
+
+def redacted(agent: Agent) -> dict:
+    """The answer to a redaction of whatever message holds the secret."""
+    with Daemon(agent.home / "data") as daemon:
+        daemon.call("session/start", session_id=name_of(agent))
+        hits = daemon.call("session/search", session_id=name_of(agent), query=SECRET)["hits"]
+        entry_ids = [hit["entry_id"] for hit in hits]
+        return dict(daemon.call("session/redact", session_id=name_of(agent), entry_ids=entry_ids))
+
+
+def data(agent: Agent) -> Path:
+    return agent.home / "data"
+
+
+def test_a_redaction_takes_it_out_of_the_hooks_files_before_it_answers(agent: Agent) -> None:
+    assert {name.rpartition(".")[2] for name in on_disk(data(agent), SECRET)} == {"jsonl", "stretch"}
+
+    answer = redacted(agent)
+
+    assert on_disk(data(agent), SECRET) == []
+    assert "hook" in [row["where"] for row in answer["cleaned"]]
+    transcript = [row for row in answer["left"] if row["where"] == "transcript"]
+    assert [row["path"] for row in transcript] == [str(agent.session.path)]
+
+
+def test_after_a_redaction_the_hook_gives_back_the_rest_and_not_the_secret(agent: Agent) -> None:
+    redacted(agent)
+    agent.session.say(Turn("user", "And now the next step."))
+    agent.before()
+    agent.session.compact()
+
+    answer = agent.prompt()
+
+    assert SECRET not in answer.text
+    assert "SECRET" not in answer.text
+    assert LIMIT in answer.text
+    assert on_disk(data(agent), SECRET) == []
+
+
+def test_what_a_compaction_took_already_is_not_given_back_either(agent: Agent) -> None:
+    agent.before()
+    agent.session.compact(f"The user said: {PASTED}")
+    agent.stop()
+    assert any(not name.endswith(".jsonl") for name in on_disk(data(agent), SECRET))
+
+    redacted(agent)
+    answer = agent.prompt()
+
+    assert SECRET not in answer.text
+    assert on_disk(data(agent), SECRET) == []
+
+
+def test_a_transcript_that_is_read_anew_does_not_bring_it_back(agent: Agent) -> None:
+    redacted(agent)
+    environ = {"COMPACTD_HOME": str(data(agent))}
+    files = files_of(environ, agent.agent, agent.session.session_id)
+    for ending in (".json", ".stretch", ".gone"):
+        # As after an upgrade; and then as after a month of silence.
+        files.path(ending).unlink(missing_ok=True)
+    agent.stop()
+    once = on_disk(data(agent), SECRET)
+    for ending in (".json", ".stretch", ".gone", ".ids"):
+        files.path(ending).unlink(missing_ok=True)
+    agent.stop()
+    agent.session.compact()
+    answer = agent.prompt()
+
+    assert (once, on_disk(data(agent), SECRET), SECRET in answer.text) == ([], [], False)
+
+
+def test_words_that_wait_while_a_daemon_has_the_mirror_open_are_cleaned_and_nothing_else_is_lost(
+    agent: Agent,
+) -> None:
+    with Daemon(data(agent)) as daemon:
+        daemon.call("session/start", session_id=name_of(agent))
+        agent.session.say(Turn("assistant", "The tables are sorted now."), Turn("user", "Thanks, go on."))
+        agent.session.compact(f"The user said: {PASTED}")
+        agent.stop()
+        hits = daemon.call("session/search", session_id=name_of(agent), query=SECRET)["hits"]
+        assert any(name.endswith(".wait") for name in on_disk(data(agent), SECRET))
+
+        daemon.call("session/redact", session_id=name_of(agent), entry_ids=[hit["entry_id"] for hit in hits])
+        left = on_disk(data(agent), SECRET)
+        daemon.call("session/close", session_id=name_of(agent))
+
+        agent.stop()
+        daemon.call("session/start", session_id=name_of(agent))
+        found = daemon.call("session/search", session_id=name_of(agent), query="tables are sorted")["hits"]
+        assert (left, on_disk(data(agent), SECRET), len(found)) == ([], [], 1)
+
+
+def test_a_deletion_removes_every_word_that_the_hook_keeps_and_none_comes_back(agent: Agent) -> None:
+    agent.before()
+    agent.session.compact(f"The user said: {PASTED}")
+    agent.stop()
+
+    with Daemon(data(agent)) as daemon:
+        answer = daemon.call("session/delete", session_id=name_of(agent))
+    files = files_of({"COMPACTD_HOME": str(data(agent))}, agent.agent, agent.session.session_id)
+    words = (SECRET, LIMIT, NAME, HASH)
+    deleted = [on_disk(data(agent), word) for word in words]
+    agent.session.say(Turn("user", "And after the deletion?"))
+    agent.stop()
+    went_on = [on_disk(data(agent), word) for word in words]
+    for ending in (".json", ".stretch", ".gone"):
+        files.path(ending).unlink(missing_ok=True)  # as after an upgrade
+    agent.stop()
+    upgraded = [on_disk(data(agent), word) for word in words]
+
+    assert [row["path"] for row in answer["left"]] == [str(agent.session.path)]
+    assert (deleted, went_on, upgraded) == ([[]] * 4, [[]] * 4, [[]] * 4)
+    assert any(name.endswith(".jsonl") for name in on_disk(data(agent), "And after the deletion?"))

@@ -101,6 +101,8 @@ _TAG_END_CHARS: Final = 64
 """How far behind a closing tag's name its `>` is looked for."""
 _CLOSING: Final = re.compile(rf"</\s*({_NAME})")
 
+_WRAPPED: Final = re.compile(rf"\s*<({_NAME})[\s>]")
+
 _OPENING: Final = re.compile(
     rf"(?P<fence>^[ \t]{{0,3}}(?:`{{3,}}|~{{3,}}))"
     rf"|(?P<quote>^[ \t]*>)"
@@ -252,6 +254,18 @@ def _asks(text: str) -> bool:
 
 def _by_program(text: str) -> Author | None:
     return next((author for pattern, author in _WHOLE if pattern.match(text) is not None), None)
+
+
+def author_of_wrapped(text: str) -> Author | None:
+    """The author of a text that is one tagged block, from its first character to its last; none for any
+    other text. What such a block holds is never looked at. O(length of its tags)."""
+    begin = _WRAPPED.match(text)
+    if begin is None or (name := begin[1].lower()) in TYPED_TAGS:
+        return None
+    closing = text.rstrip()[-len(name) - _TAG_END_CHARS :].lower().rpartition("</")[2]
+    if not closing.endswith(">") or closing[:-1].split()[:1] != [name]:
+        return None
+    return _TAG_AUTHORS.get(name, UNKNOWN)
 
 
 def spans(text: str) -> tuple[Span, ...]:

@@ -223,7 +223,7 @@ class Reading:
     def _user(self, record: dict[str, Raw], uuid: str | None, blocks: tuple[Block, ...]) -> None:
         created_at = unix_seconds(text_field(record, "timestamp"))
         results = [block for block in blocks if isinstance(block, ToolResult)]
-        rest = [block for block in blocks if not isinstance(block, ToolResult)]
+        rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
         for at, result in enumerate(results):
             self.end_answer()
             self.session.add("tool", (self._named(result),), id=numbered(uuid, at), created_at=created_at)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Raw
 
-from compactd.formats.outgoing import arguments_object, is_summary_of, report_of
+from compactd.core.authors import USER, author_of
+from compactd.formats.outgoing import arguments_object, is_summary_of, passes_for_typed, report_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import (
     Block,
@@ -113,6 +114,20 @@ def _changed(was: Message, comes: Message) -> Iterator[str]:
         yield "the stop reason"
     if was.meta is not None:
         yield from _meta_changed(was.meta, comes.meta or Meta())
+    is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
+    if not is_marked and _passes(was, comes):
+        yield "that no person wrote part of it"
+
+
+def _passes(was: Message, comes: Message) -> bool:
+    """True where what no person typed will be taken for typed."""
+    foreign = {
+        block.text for block in was.content if isinstance(block, Text) and passes_for_typed(was, block)
+    }
+    return bool(foreign) and any(
+        isinstance(block, Text) and block.text in foreign and author_of(comes, block) == USER
+        for block in comes.content
+    )
 
 
 def _same_time(was: float, comes: float | None) -> bool:
@@ -161,6 +176,8 @@ def _plain(block: Block) -> object:
             return "result", block.call_id, block.is_error, tuple(_plain(inner) for inner in content)
         case Opaque() | Unknown():
             return "opaque", _value(block.raw)
+        case Text() | Document():
+            return msgspec.structs.replace(block, meta=None)
         case _:
             return block
 

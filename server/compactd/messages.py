@@ -19,6 +19,7 @@ Strategy = Literal["summarize", "extract", "truncate"]
 Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
 FileState = Literal["unchanged", "changed", "missing", "unknown"]
 Status = Literal["idle", "running", "streaming", "executing_tools", "compacting"]
+PinReason = Literal["request", "pinned", "command"]
 Author = Literal[
     "user",
     "assistant",
@@ -251,6 +252,15 @@ class RereadAdvice(Struct, frozen=True, kw_only=True):
     """On disk now."""
 
 
+class Pinned(Struct, frozen=True, kw_only=True):
+    """A message that stays word for word although it is older than the tail."""
+
+    entry_id: str
+    reason: PinReason
+    """`request`: the newest request, or the calls and results in one message with it. `pinned`:
+    `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command."""
+
+
 class CompactionResult(Struct, frozen=True, kw_only=True):
     """What a compaction did, or why it did nothing. Tokens are of the whole request."""
 
@@ -270,6 +280,8 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     kept_messages: int = 0
     """The verbatim tail, without pinned messages and summary."""
     pinned_entry_ids: tuple[str, ...] = ()
+    pinned: tuple[Pinned, ...] = ()
+    """The same with the reason of each; empty for compactions of earlier versions."""
     split_turn: bool = False
     summary: str = ""
     read_files: tuple[str, ...] = ()

@@ -592,6 +592,8 @@ export interface CompactionResult {
   /** The verbatim tail, without pinned messages and summary. */
   kept_messages: number;
   pinned_entry_ids: string[];
+  /** The same with the reason of each; empty for compactions of earlier versions. */
+  pinned: Pinned[];
   split_turn: boolean;
   summary: string;
   read_files: string[];
@@ -610,6 +612,13 @@ export interface CompactionResult {
   usage?: Usage;
   cost?: number;
   floor?: Floor;
+}
+
+/** A message that stays word for word although it is older than the tail. */
+export interface Pinned {
+  entry_id: string;
+  /** `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command. */
+  reason: "request" | "pinned" | "command";
 }
 
 /** Facts of the removed text that were used more than once, looked up in the new context. */

@@ -123,6 +123,11 @@ def _renamed(entry: Entry, names: _Names) -> Entry | None:
                 entry.result,
                 first_kept_entry_id=first_kept,
                 pinned_entry_ids=names.those(entry.result.pinned_entry_ids),
+                pinned=tuple(
+                    replace(one, entry_id=name)
+                    for one in entry.result.pinned
+                    for name in names.those((one.entry_id,))
+                ),
             )
             return replace(
                 entry,

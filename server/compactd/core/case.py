@@ -33,7 +33,7 @@ from compactd.core.record import CONSTRAINTS
 from compactd.core.summary import smallest_tokens
 from compactd.core.tokens import Counter, block_tokens
 from compactd.errors import CannotFit
-from compactd.messages import Floor, ToolResult
+from compactd.messages import Floor, PinReason, ToolResult
 
 PINS_DIVISOR = 8
 """Of the window, for the messages that a user pinned."""
@@ -283,6 +283,20 @@ class Case(Struct, frozen=True, kw_only=True):
         pinned = frozenset().union(*self.pins)
         places = [place for place in result_places(self.items, first, last) if place[0] not in pinned]
         return self._by_index(stubs_for(self.items, places, self.inputs.counter).stubs)
+
+    def pin_reason(self, index: int) -> PinReason:
+        """Why a message stays although it is older than the tail. O(what is pinned)."""
+        if index in self.request:
+            return "request"
+        batch = self.outline.batch(index)
+        marked = frozenset((*self.outline.pinned, *self._marked))
+        return "pinned" if not marked.isdisjoint(batch) else "command"
+
+    @property
+    def _marked(self) -> Iterator[int]:
+        """Messages that `session/pin` named."""
+        ids = self.outline.ids
+        return compress(range(len(ids)), map(frozenset(self.inputs.pinned).__contains__, ids))
 
     def pins_cap(self) -> int:
         """Most tokens of what a user pinned and the tail does not hold."""

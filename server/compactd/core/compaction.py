@@ -271,6 +271,7 @@ def _result(made: Plan, material: Material, strategy: Strategy, after: int, reas
         first_kept_entry_id=made.first_kept,
         kept_messages=len(made.kept),
         pinned_entry_ids=made.pinned,
+        pinned=made.pin_reasons,
         split_turn=made.is_split,
         read_files=material.read,
         modified_files=material.modified,

@@ -24,7 +24,7 @@ from compactd.core.entries import EntryId, Stub
 from compactd.core.fitting import fit, fit_target
 from compactd.core.rules import Kind, Move, Settings
 from compactd.errors import CannotFit
-from compactd.messages import CompactionResult, Floor, Strategy, Trigger
+from compactd.messages import CompactionResult, Floor, Pinned, Strategy, Trigger
 
 FORCED_TAIL = 2
 """Messages that a forced compaction leaves where no valid cut exists (opal.md, "1. Find Cut Point")."""
@@ -60,6 +60,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Messages that go into the summary, in order, without `merged`."""
     pinned: tuple[EntryId, ...]
     """Kept although older than the tail, in order."""
+    pin_reasons: tuple[Pinned, ...]
+    """The same with the reason of each."""
     kept: tuple[EntryId, ...]
     """The verbatim tail, in order."""
     prefix: tuple[EntryId, ...]
@@ -186,6 +188,7 @@ def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> Compacti
         first_kept_entry_id=made.first_kept,
         kept_messages=len(made.kept),
         pinned_entry_ids=made.pinned,
+        pinned=made.pin_reasons,
         split_turn=made.is_split,
         pruned_tool_results=made.shortened,
         floor=made.floor,
@@ -264,6 +267,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
         merged=None if case.merged is None else ids[0],
         removed=_ids_in(ids, shape.removed),
         pinned=tuple(ids[i] for i in shape.pinned),
+        pin_reasons=tuple(Pinned(entry_id=ids[i], reason=case.pin_reason(i)) for i in shape.pinned),
         kept=ids[shape.cut :],
         prefix=prefix,
         stubs=tuple(stub for _, stub in sorted(shape.stubs.items())),

@@ -422,6 +422,7 @@
 ---@field first_kept_entry_id string|nil
 ---@field kept_messages integer The verbatim tail, without pinned messages and summary.
 ---@field pinned_entry_ids string[]
+---@field pinned compactd.Pinned[] The same with the reason of each; empty for compactions of earlier versions.
 ---@field split_turn boolean
 ---@field summary string
 ---@field read_files string[]
@@ -437,6 +438,11 @@
 ---@field usage? compactd.Usage
 ---@field cost? number
 ---@field floor? compactd.Floor
+
+--- A message that stays word for word although it is older than the tail.
+---@class compactd.Pinned
+---@field entry_id string
+---@field reason "request"|"pinned"|"command" `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command.
 
 --- Facts of the removed text that were used more than once, looked up in the new context.
 ---@class compactd.Retention

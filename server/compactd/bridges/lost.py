@@ -78,6 +78,8 @@ LAYOUT: Final = Layout(
     apart=True,
 )
 _FILES: Final = "## Files"
+_MORE = re.compile(r"\(\d+ more\)")
+"""What ends a list that found no room for all files; a name like it is quoted."""
 _TAGS: Final = {"<read-files>": "read", "<modified-files>": "changed"}
 
 _ENVELOPE = re.compile(
@@ -248,7 +250,7 @@ def _ordered(record: str, known: str, dropped: Collection[str]) -> str:
         if tag:
             if line.startswith("</"):
                 tag = ""
-            elif line not in known and not line.startswith("("):
+            elif line not in known and _MORE.fullmatch(line) is None:
                 files.append(f"- {tag}: {line}")
         elif line in _TAGS:
             tag = _TAGS[line]

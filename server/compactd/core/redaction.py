@@ -30,8 +30,10 @@ from compactd.core.entries import (
     summary_message,
     with_stub,
 )
+from compactd.core.fileops import MAX_PATH_CHARS
 from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, NONE
 from compactd.core.scrub import MARK, Scrubber, scrubber
+from compactd.core.visible import file_name
 from compactd.messages import (
     Block,
     CompactionResult,
@@ -134,7 +136,7 @@ def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Co
             )
     said = [raws[entry_id] for entry_id in entry_ids if entry_id in raws]
     scrub = scrubber(
-        [text for raw in said for text in strings(raw)],
+        [form for raw in said for text in strings(raw) for form in _forms(text)],
         _others(entries, entry_ids, gone),
         [text for entry in entries for text in _copies(entry)],
         entry_ids,
@@ -171,6 +173,13 @@ def _strings(value: object, depth: int) -> Iterator[str]:
             yield from _strings(inner, depth)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+def _forms(text: str) -> Iterator[str]:
+    """A text as it was said, and, where it may be a file's name that a summary lists in quotes, as listed."""
+    yield text
+    if len(text) <= MAX_PATH_CHARS and (listed := file_name(text)) != text:
+        yield listed[1:-1]
 
 
 _TAGS = "read-files modified-files Conversation Summary messages compacted user assistant system failed"

@@ -8,11 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cli.command_line import ANSI, COMPACTD, TERMINAL, TIMEOUT_S, environment
 from cli.session_files import turns
+from cli.terminals import in_terminal
 from compactd.cli.page import cleaned
+from compactd.core.visible import visible_json
 from e2e.client import Daemon
 from e2e.own_loop import environment as with_provider
 from providers.loopback import Answer, Loopback
@@ -29,6 +34,9 @@ BAD = (
     | set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200e\u200f\u061c\ufeff")
     | {chr(code) for code in range(0xE0000, 0xE0080)}
 )
+
+HIDDEN = BAD | set("\u2028\u2029")
+"""What JSON may hold as it is, and a command may not print so."""
 
 
 def messages() -> list[dict[str, object]]:
@@ -90,6 +98,70 @@ def test_no_command_shows_what_commands_a_terminal(place: Path, name: str) -> No
 
     assert sorted(set(seen) & BAD) == []
     assert seen.strip()
+
+
+JSON_COMMANDS = {
+    "inspect": ("inspect", "nasty.json"),
+    "compact": ("compact", "nasty.json", "--target", "1k"),
+    "diff": ("diff", "nasty.json", "--target", "1k"),
+    "watch": ("watch", "nasty.json", "--once"),
+    "sessions": ("sessions",),
+    "search": ("search", "touch"),
+    "classify": ("classify", "error.json"),
+    "convert to a file": ("convert", "nasty.json", "out\u202e\x9b2J.jsonl", "--to", "pi"),
+    "a file that is not there": ("inspect", "no\x9b2J\u202efile"),
+    "a model": ("models", "openai/x\x9b2J\u202e"),
+    "deleting what is not there": ("sessions", "delete", "odd\x9b2J\u202e", "--yes"),
+}
+
+HOLD_IT = ("compact", "sessions", "search")
+"""The value of these holds what the session said, to the sign."""
+
+
+@pytest.mark.parametrize("name", JSON_COMMANDS)
+def test_the_json_of_a_command_holds_the_same_text_and_commands_no_terminal(place: Path, name: str) -> None:
+    arguments = (*JSON_COMMANDS[name], "--json")
+
+    seen = in_terminal(place, *arguments, env={"PAGER": "cat"}, with_errors=False)
+
+    assert sorted(set(seen.text) & HIDDEN) == []
+    told, piped = json.loads(seen.text), json.loads(shown(place, *arguments, env={}))
+    assert told.keys() == piped.keys()
+    assert hidden_in(told) == hidden_in(piped)
+    assert name not in HOLD_IT or "\u202e" in hidden_in(told)
+
+
+def hidden_in(value: object) -> set[str]:
+    return set(json.dumps(value, ensure_ascii=False)) & HIDDEN
+
+
+@pytest.mark.parametrize("to", ["pi", "claude-code", "openai", "aider", "neutral"])
+def test_a_file_that_is_converted_to_a_terminal_commands_it_not(place: Path, to: str) -> None:
+    seen = in_terminal(place, "convert", "nasty.json", "-", "--to", to)
+
+    assert seen.code == 0
+    assert sorted(set(seen.text) & HIDDEN) == []
+    assert "bank.toml" in seen.text
+
+
+def test_a_file_that_is_converted_to_a_pipe_is_not_changed(place: Path) -> None:
+    seen = shown(place, "convert", "nasty.json", "-", "--to", "pi", env={})
+
+    assert "c\x9b2Jd\x90q\x9ce" in seen
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.sampled_from([*sorted(HIDDEN), "a"])), inner),
+)
+
+
+@given(JSON_VALUES)
+def test_json_without_hidden_signs_is_the_same_value(value: object) -> None:
+    shown = visible_json(msgspec.json.encode(value).decode())
+
+    assert json.loads(shown) == value
+    assert set(shown) & HIDDEN == set()
 
 
 def test_a_chat_shows_neither_the_models_words_nor_the_history_as_orders(tmp_path: Path) -> None:

@@ -38,15 +38,17 @@ def in_terminal(
     rows: int = 24,
     columns: int = 80,
     command: Sequence[str] = COMPACTD,
+    with_errors: bool = True,
 ) -> Screen:
-    """Runs a command in a terminal; `typed`: (what to wait for, what to type then), one after the other."""
+    """Runs a command in a terminal; `typed`: (what to wait for, what to type then), one after the other.
+    Without errors, standard error goes nowhere."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     process = subprocess.Popen(
         [*command, *map(str, arguments)],
         stdin=slave,
         stdout=slave,
-        stderr=slave,
+        stderr=slave if with_errors else subprocess.DEVNULL,
         env=environment(home, {"TERM": "xterm", **env}),
         cwd=home,
         start_new_session=True,

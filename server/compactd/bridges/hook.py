@@ -52,6 +52,8 @@ class Done(Struct, kw_only=True):
     session: str = ""
     did: str = ""
     failed: str = ""
+    instead: list[bytes] = []
+    """The answer if the rest fails or takes too long, until somebody takes it."""
 
 
 def main(agent: str, options: Options | None = None) -> int:
@@ -62,17 +64,36 @@ def main(agent: str, options: Options | None = None) -> int:
     done = Done()
     _end_at(options.deadline_s, agent, done)
     try:
-        answer = run(agent, _stdin(), options, began, done, os.environ)
-        while answer:
-            # Not through `sys.stdout`, which would complain at the end about an agent that has left.
-            answer = answer[os.write(1, answer) :]
-    except Exception as error:  # the agent must not be told: it is logged
+        try:
+            answer = run(agent, _stdin(), options, began, done, os.environ)
+            done.instead.clear()
+        except Exception as error:  # the agent must not be told: it is logged
+            done.failed = f"{type(error).__name__}: {_place_of(error)}"
+            answer = _instead(done)
+        _write(answer)
+    except OSError as error:
         done.failed = f"{type(error).__name__}: {_place_of(error)}"
     try:
         _log(agent, done, began)
     except Exception:
         return 0
     return 0
+
+
+def _write(answer: bytes) -> None:
+    """Not through `sys.stdout`, which would complain at the end about an agent that has left."""
+    while answer:
+        answer = answer[os.write(1, answer) :]
+
+
+def _instead(done: Done) -> bytes:
+    """What is answered if the rest fails: the user's constraints, if they are known by then. Only once."""
+    try:
+        answer = done.instead.pop()
+    except IndexError:
+        return b""
+    done.did = "gave back the constraints alone"
+    return answer
 
 
 def run(
@@ -137,7 +158,7 @@ def _answer(event: Event, files: Files, options: Options, began: float, done: Do
         mirror.write()
         save(files, state)
         if state.attempts <= MOST_ATTEMPTS:
-            text = _put_back(mirror, files, event, options)
+            text = _put_back(mirror, files, event, options, done)
             done.did = f"gave back {len(text):,} characters" if text else "nothing was lost"
         else:
             done.failed = "what was lost could not be worked out in time"
@@ -187,14 +208,21 @@ def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: f
             time.sleep(LAG_STEP_S)
 
 
-def _put_back(mirror: Mirror, files: Files, event: Event, options: Options) -> str:
-    from compactd.bridges.hook_state import read_held
+def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done: Done) -> str:
+    from compactd.bridges.hook_state import read_held, save
 
     # A pool of threads for one small task: 40 ms of its own (OpenBLAS as numpy 2 brings it).
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from compactd.bridges.lost import characters, newest, size_bytes, what_was_lost
 
     state = mirror.state
+
+    def first(text: str) -> None:
+        if text and not state.are_limits_given:
+            done.instead.append(_with_context(event, text))
+            state.are_limits_given = True
+            save(files, state)
+
     lost = what_was_lost(
         newest(read_held(files.path(".gone"), state.gone_bytes), MOST_TOKENS >> (state.attempts - 1)),
         state.summary,
@@ -203,6 +231,7 @@ def _put_back(mirror: Mirror, files: Files, event: Event, options: Options) -> s
         folder=state.folder,
         most=options.most_chars,
         count=size_bytes if event.agent == "codex" else characters,
+        first=first,
     )
     state.kept = lost.kept
     return lost.text
@@ -232,6 +261,7 @@ def _end_at(deadline_s: float, agent: str, done: Done) -> None:
     def stop() -> None:
         done.failed = "the deadline passed"
         try:
+            _write(_instead(done))
             _log(agent, done, time.monotonic() - deadline_s)
         finally:
             os._exit(0)

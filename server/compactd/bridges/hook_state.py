@@ -84,6 +84,8 @@ class State(Struct, kw_only=True, omit_defaults=True):
     """The last compaction's facts were not given back yet."""
     attempts: int = 0
     """How often it was begun to work them out: a run that takes too long is ended."""
+    are_limits_given: bool = False
+    """The user's constraints were given back by themselves, because the rest took too long."""
     is_told: bool = False
     """What the agent kept of it is known."""
     summary: str = ""

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from compactd.bridges.hook_state import Held, Kept
 from compactd.bridges.transcript_steps import OURS, text_of
-from compactd.core.constraints import Constraints, bullets, constraints_of, missing, within
+from compactd.core.constraints import Constraint, Constraints, bullets, constraints_of, missing, within
 from compactd.core.entries import Item
 from compactd.core.extract import Source
 from compactd.core.lexicon import ATOM, KINDS
@@ -79,6 +79,8 @@ LAYOUT: Final = Layout(
     apart=True,
 )
 _FILES: Final = "## Files"
+_MORE = re.compile(r"\(\d+ more\)")
+"""What ends a list that found no room for all files; a name like it is quoted."""
 _TAGS: Final = {"<read-files>": "read", "<modified-files>": "changed"}
 
 _ENVELOPE = re.compile(
@@ -125,9 +127,13 @@ def what_was_lost(
     folder: str = "",
     most: int = MOST_CHARS,
     count: Callable[[str], int] = characters,
+    first: Callable[[str], None] = lambda text: None,
 ) -> Lost:
     """Of `gone`, oldest first, what neither `summary` nor `stays` holds, in at most `most` of what `count`
-    counts; the messages in `stayed`, by entry id, are in the context still. O(features of `gone`)."""
+    counts; the messages in `stayed`, by entry id, are in the context still. O(features of `gone`).
+
+    `first` is called with the user's constraints alone, before the rest, which takes most of the time.
+    """
     cache = FactCache(folder or None)
     items: list[Item] = []
     away: list[Item] = []
@@ -143,7 +149,36 @@ def what_was_lost(
         if rest is None or rest is item:
             cache.give(name, kind, held.facts)
         (shown if rest is None else away).append(item if rest is None else rest)
-    return _found(away, shown, cache, folder, most, count, summary + "\n" + stays, constraints_of(items))
+    known, said = summary + "\n" + stays, constraints_of(items)
+    first(_limits_alone(said, known, most, count))
+    return _found(away, shown, cache, folder, most, count, known, said)
+
+
+def _lead(most: int) -> str:
+    return _LEAD if most >= SHORT else _SHORT_LEAD
+
+
+def _lacking(
+    said: Constraints, known: str, room: int, count: Callable[[str], int]
+) -> tuple[tuple[Constraint, ...], int]:
+    """(the constraints that are to be given back, how many more the context lacks)."""
+    absent = missing(said.in_force, known)
+    most = min(room, max(CONSTRAINTS_LEAST, int(room * CONSTRAINTS_SHARE)))
+    lacking = within(absent, most, count)
+    return lacking, len(absent) - len(lacking) + said.left_out_of()
+
+
+def _more_line(more: int) -> str:
+    return f"({more} more of the user's constraints found no room here)"
+
+
+def _limits_alone(said: Constraints, known: str, most: int, count: Callable[[str], int]) -> str:
+    """The user's constraints that `known` lacks, as a text of their own; empty if it lacks none."""
+    lead = _lead(most)
+    lacking, more = _lacking(said, known, most - count(lead) - 1, count)
+    lines = [LAYOUT.sections[0][0], *bullets(lacking), *([_more_line(more)] if more else [])]
+    text = f"{lead}\n" + safe("\n".join(lines), lines)
+    return text if lacking and count(text) <= most else ""
 
 
 def _away(item: Item, stays: str) -> Item | None:
@@ -193,13 +228,13 @@ def _found(
     known: str,
     said: Constraints,
 ) -> Lost:
-    lead = _LEAD if most >= SHORT else _SHORT_LEAD
+    lead = _lead(most)
     room = most - count(lead) - 1
     if not gone or room < LEAST_ROOM:
         return Lost("", None)
-    absent = missing(said.in_force, known)
-    lacking = within(absent, min(room, max(CONSTRAINTS_LEAST, int(room * CONSTRAINTS_SHARE))), count)
+    lacking, left_out = _lacking(said, known, room, count)
     # Named as well, so that no other line quotes it, and then left out: the summary holds it.
+    absent = frozenset(missing(said.in_force, known))
     held = tuple(one for one in said.in_force if one not in absent)
     dropped = frozenset(bullets(held))
     named = frozenset(bullets(lacking))
@@ -216,7 +251,7 @@ def _found(
     def body_of(budget: int) -> tuple[str, int]:
         """The record in so much, and what of that is left because nothing stands under a heading."""
         record = source.record(budget, count, lead="", layout=LAYOUT)
-        body = safe(_ordered(record.text, known, dropped), named)
+        body = safe(_ordered(record.text, known, dropped, left_out), named)
         return body, record.tokens - count(body)
 
     beside = sum(count(line) + 1 for line in dropped)
@@ -238,9 +273,9 @@ def _found(
     return Lost("", None)
 
 
-def _ordered(record: str, known: str, dropped: Collection[str]) -> str:
+def _ordered(record: str, known: str, dropped: Collection[str], more: int) -> str:
     """The record with its file lists behind the constraints, as one section; without empty sections, and
-    without the lines that are `dropped`."""
+    without the lines that are `dropped`. `more` constraints found no room."""
     blocks: dict[str, list[str]] = {}
     files: list[str] = []
     under: list[str] | None = None
@@ -250,7 +285,7 @@ def _ordered(record: str, known: str, dropped: Collection[str]) -> str:
         if tag:
             if line.startswith("</"):
                 tag = ""
-            elif line not in known and not line.startswith("("):
+            elif line not in known and _MORE.fullmatch(line) is None:
                 files.append(f"- {tag}: {line}")
         elif line in _TAGS:
             tag = _TAGS[line]
@@ -258,6 +293,8 @@ def _ordered(record: str, known: str, dropped: Collection[str]) -> str:
             under = blocks.setdefault(line, [])
         elif under is not None and line.strip() and line != NONE and line not in dropped:
             under.append(line)
+    if more:
+        blocks.setdefault(LAYOUT.sections[0][0], []).append(_more_line(more))
     shown: list[str] = []
     for heading, _ in LAYOUT.sections:
         if heading == LAYOUT.sections[1][0] and files:

@@ -285,6 +285,7 @@ class Mirror:
             files.path(".gone").unlink(missing_ok=True)
         state.gone_bytes = state.stretch_bytes if held else 0
         state.is_pending, state.is_told, state.attempts = bool(held), False, 0
+        state.are_limits_given = False
         state.summary = state.stays = ""
         state.stayed = []
         state.turns = 0

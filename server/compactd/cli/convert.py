@@ -11,7 +11,8 @@ from compactd.cli.converting import FORMATS, converted
 from compactd.cli.ending import DONE
 from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
 from compactd.cli.output import writable, write_beside
-from compactd.cli.page import Page, plural
+from compactd.cli.page import Page, cleaned, one_line, plural
+from compactd.core.visible import visible_json
 from compactd.formats.detect import NAMES, SUPPORTED
 
 ABOUT = f"""\
@@ -41,9 +42,9 @@ def run(options: Options, page: Page) -> int:
     made = converted(data, file, options.to)
     if target is None:
         sys.stdout.flush()
-        sys.stdout.buffer.write(made.data)
+        sys.stdout.buffer.write(_for_terminal(made.data) if sys.stdout.isatty() else made.data)
         for warning in made.warnings:
-            sys.stderr.write(f"{warning}\n")
+            sys.stderr.write(f"{one_line(warning)}\n")
         return DONE
     write_beside(target, made.data)
     if page.is_json:
@@ -63,6 +64,12 @@ def run(options: Options, page: Page) -> int:
     for warning in made.warnings:
         page.line(f"  {warning}", "due")
     return DONE
+
+
+def _for_terminal(data: bytes) -> bytes:
+    """A file as a terminal shows it, unable to command that; JSON has the same value."""
+    text = data.decode("utf-8", "replace")
+    return (visible_json(text) if text.startswith(("{", "[")) else cleaned(text)).encode()
 
 
 COMMAND = Command(

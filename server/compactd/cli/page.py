@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from compactd.core import unseen
+from compactd.core.visible import visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -156,11 +157,12 @@ class Page:
             begin = Text(" " * indent)
 
     def json(self, value: object) -> None:
-        """The one object of `--json`; over several lines where a person looks at it."""
+        """The one object of `--json`; over several lines where a person looks at it. What could command a
+        terminal or hide in a line is written as `\\uXXXX`: the same JSON value."""
         data = msgspec.json.encode(value)
         if sys.stdout.isatty():
             data = msgspec.json.format(data, indent=2)
-        sys.stdout.write(data.decode("utf-8", "replace") + "\n")
+        sys.stdout.write(visible_json(data.decode("utf-8", "replace")) + "\n")
 
 
 def note(lines: Sequence[str], most: int = 3) -> None:

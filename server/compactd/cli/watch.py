@@ -22,6 +22,7 @@ from compactd.cli.known import counter_of
 from compactd.cli.page import Look, Page, encodable, one_line, plural, shortened
 from compactd.cli.watched import Limits, Reading, Unreadable, Watched
 from compactd.client import Client
+from compactd.core.visible import visible_json
 from compactd.rpc.wire import LookupResult, StartResult, StateResult
 
 ABOUT = """\
@@ -271,11 +272,11 @@ class _JsonLines(_Lines):
     """One object a line."""
 
     def _text(self, reading: Reading) -> str:
-        return msgspec.json.encode(facts_of(reading)).decode()
+        return visible_json(msgspec.json.encode(facts_of(reading)).decode())
 
     def missing(self, why: str) -> None:
         self.has_shown = False
-        self._write(msgspec.json.encode({"waiting": encodable(why)}).decode())
+        self._write(visible_json(msgspec.json.encode({"waiting": encodable(why)}).decode()))
 
 
 class _Line:

@@ -223,7 +223,7 @@ class Case(Struct, frozen=True, kw_only=True):
         most = min(self.most_constraints, budget - self.frame - heading)
         wanted = _elsewhere(self.said, stays)
         chosen = within(wanted, most, self.costs.count)
-        return chosen, len(wanted) - len(chosen)
+        return chosen, len(wanted) - len(chosen) + self.said.left_out_of(stays)
 
     def is_summarised(self, shape: Shape) -> bool:
         """Whether there is anything for a summary to stand for."""

@@ -8,12 +8,20 @@ redaction need no rule of their own, and nothing wears out.
 but for cues, numbers and common words, and one forbids what the other demands, or both set one limit to
 different numbers. The older one is then no longer in force. Said again in the same words, it counts once,
 where it was said last.
+
+**A flood evicts nothing.** At most `MAX_OF_A_MESSAGE` limits of one message count, and a summary holds at
+most `MAX_IN_ALL`. If room is short, a message with more than `FEW_OF_A_MESSAGE` waits its turn. What is left
+out is counted, and the result of the compaction says how many those are.
+
+The time grows as the length of what users typed: constraints are not compared in pairs (`_Newer`), and a text
+is searched for all of them at once (`phrases.py`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -21,10 +29,19 @@ from msgspec import Struct
 from compactd.core.atoms import COMMON_WORDS, words_of_chunk
 from compactd.core.cues import CUE_WORDS, LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
+from compactd.core.phrases import Phrases
 from compactd.core.typed import typed_sentences
 
 MOST_CHARS: Final = 1_000
 """A longer sentence is an account of something, no rule."""
+
+MAX_OF_A_MESSAGE: Final = 100
+"""Distinct limits of one message that count: the strong ones first, from both of its ends inwards, because
+people write before or after what they paste. The recordings hold at most 13 in a message (2026-11)."""
+MAX_IN_ALL: Final = 500
+"""Constraints that one summary holds, whatever room there is."""
+FEW_OF_A_MESSAGE: Final = 5
+"""A message with more limits than that gets room for one at a time; the others get it for all of theirs."""
 
 LEAST_TOKENS: Final = 64
 TARGET_DIVISOR: Final = 8
@@ -78,12 +95,28 @@ def is_constraint(sentence: str) -> bool:
     return _strength(sentence) is not None
 
 
-class Constraints(Struct, frozen=True):
+class Constraints(Struct, frozen=True, dict=True):
     """What the user demands, in the order it was said last."""
 
     in_force: tuple[Constraint, ...] = ()
     superseded: tuple[Constraint, ...] = ()
     """Those that a newer one disagrees with."""
+    left_out: tuple[tuple[EntryId, int], ...] = ()
+    """(message, how many of its limits count for nothing: it has more than `MAX_OF_A_MESSAGE`)."""
+
+    @cached_property
+    def phrases(self) -> Phrases:
+        """The sentences of all of them, to be looked for in a text: those in force first."""
+        return Phrases(one.text for one in (*self.in_force, *self.superseded))
+
+    @cached_property
+    def sentences_in_force(self) -> frozenset[str]:
+        """The sentences of those in force."""
+        return frozenset(one.text for one in self.in_force)
+
+    def left_out_of(self, stays: Collection[EntryId] = ()) -> int:
+        """How many limits were left out of messages that are not in `stays`."""
+        return sum(count for entry_id, count in self.left_out if entry_id not in stays)
 
 
 NO_DEMANDS: Final = Constraints()
@@ -97,6 +130,8 @@ class Said(Struct, frozen=True):
     found: Mapping[str, Constraint] = {}
     """All of them by their words, in the order they were said last."""
     demands: Constraints = NO_DEMANDS
+    left_out: Mapping[EntryId, int] = {}
+    """By message: how many of its limits count for nothing."""
 
     def further(self, items: Iterable[Item], known: Found | None = None, read: int = 0) -> Said:
         """The same with the originals `items` read as well, oldest first, up to entry `read` of the path.
@@ -104,19 +139,23 @@ class Said(Struct, frozen=True):
         O(messages)."""
         known = {} if known is None else known
         found: dict[str, Constraint] | None = None
+        left_out = dict(self.left_out)
         for item in items:
             limits = known.get(item.entry_id)
             if limits is None:
                 limits = known[item.entry_id] = limits_in(item)
-            for sentence, strong in limits:
+            counted, more = _counted(limits)
+            if more:
+                left_out[item.entry_id] = more
+            for key, (sentence, strong) in counted:
                 if found is None:
                     found = dict(self.found)
-                key = " ".join(sentence.lower().split())
                 found.pop(key, None)
                 found[key] = Constraint(sentence, item.entry_id, strong)
         if found is None:
-            return Said(read, self.found, self.demands)
-        return Said(read, found, _settled(tuple(found.values())))
+            return Said(read, self.found, self.demands, self.left_out)
+        kept, gone = _settled(tuple(found.values()))
+        return Said(read, found, Constraints(kept, gone, tuple(left_out.items())), left_out)
 
 
 NOTHING_SAID: Final = Said()
@@ -139,17 +178,20 @@ def limits_in(item: Item) -> Limits:
 def within(
     constraints: Sequence[Constraint], most_tokens: int, count: Callable[[str], int]
 ) -> tuple[Constraint, ...]:
-    """Those that have room in `most_tokens`, each whole, in their order: the strong ones first, the newest
-    first. O(constraints)."""
+    """Those that have room in `most_tokens`, at most `MAX_IN_ALL`, each whole, in their order.
+
+    The strong ones get room first, and of them the newest. A message with more than `FEW_OF_A_MESSAGE` gets
+    room for one at a time. O(n log n).
+    """
     chosen: set[int] = set()
     left = most_tokens
-    for wanted in (True, False):
-        for at in range(len(constraints) - 1, -1, -1):
-            if constraints[at].is_strong == wanted:
-                cost = count(bullet(constraints[at]) + "\n")
-                if cost <= left:
-                    chosen.add(at)
-                    left -= cost
+    for at in _by_weight(constraints):
+        cost = count(bullet(constraints[at]) + "\n")
+        if cost <= left:
+            chosen.add(at)
+            left -= cost
+            if len(chosen) == MAX_IN_ALL:
+                break
     return tuple(one for at, one in enumerate(constraints) if at in chosen)
 
 
@@ -164,17 +206,58 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 
 def missing(constraints: Sequence[Constraint], text: str) -> tuple[Constraint, ...]:
-    """Those that do not stand in `text` word for word. O(constraints × text)."""
-    return tuple(one for one in constraints if one.text not in text)
+    """Those that do not stand in `text` word for word. O(constraints + text)."""
+    found = frozenset(Phrases(one.text for one in constraints).found_in(text))
+    return tuple(one for one in constraints if one.text not in found)
+
+
+def stated_in(text: str, demands: Constraints) -> list[str]:
+    """The constraints in force that stand in `text` word for word. O(text)."""
+    return [one for one in demands.phrases.found_in(text) if one in demands.sentences_in_force]
 
 
 def without_them(line: str, demands: Constraints) -> str:
-    """`line` without the constraints that stand in it; empty where nothing but marks is left."""
+    """`line` without the constraints that stand in it; empty where nothing but marks is left. O(line), and
+    once for each that stands in it."""
     rest = line
-    for one in (*demands.in_force, *demands.superseded):
-        if one.text in rest:
-            rest = rest.replace(one.text, " ")
+    for text in demands.phrases.found_in(line):
+        rest = rest.replace(text, " ")
     return line if rest is line else rest.strip() if _WORDS.search(rest) is not None else ""
+
+
+def _counted(limits: Limits) -> tuple[Iterable[tuple[str, tuple[str, bool]]], int]:
+    """The limits of a message that count, by their words, in order, and how many more it has."""
+    by_words = [(" ".join(limit[0].lower().split()), limit) for limit in limits]
+    if len(limits) <= MAX_OF_A_MESSAGE:
+        return by_words, 0
+    distinct: dict[str, tuple[str, bool]] = {}
+    for key, limit in by_words:
+        distinct.pop(key, None)
+        distinct[key] = limit
+    last = list(distinct.items())
+    strong = [at for at, (_, (_, is_strong)) in enumerate(last) if is_strong]
+    weak = [at for at, (_, (_, is_strong)) in enumerate(last) if not is_strong]
+    order = (*_from_both_ends(strong), *_from_both_ends(weak))
+    return [last[at] for at in sorted(order[:MAX_OF_A_MESSAGE])], max(0, len(last) - MAX_OF_A_MESSAGE)
+
+
+def _by_weight(constraints: Sequence[Constraint]) -> list[int]:
+    """Their places, in the order in which they get room."""
+    places: dict[EntryId, tuple[list[int], list[int]]] = {}
+    for at, one in enumerate(constraints):
+        places.setdefault(one.entry_id, ([], []))[not one.is_strong].append(at)
+    turn = [0] * len(constraints)
+    for strong, weak in places.values():
+        if len(strong) + len(weak) > FEW_OF_A_MESSAGE:
+            for nth, at in enumerate((*_from_both_ends(strong), *_from_both_ends(weak))):
+                turn[at] = nth
+    return sorted(range(len(constraints)), key=lambda at: (turn[at], not constraints[at].is_strong, -at))
+
+
+def _from_both_ends(places: Sequence[int]) -> Iterator[int]:
+    """The last, the first, the last but one, the second …"""
+    for nth in range(len(places)):
+        yield places[-1 - nth // 2] if nth % 2 == 0 else places[nth // 2]
 
 
 def _strength(sentence: str) -> bool | None:
@@ -193,19 +276,58 @@ def _strength(sentence: str) -> bool | None:
     return False if pattern(WEAK).search(bare) is not None else None
 
 
-def _settled(said: Sequence[Constraint]) -> Constraints:
-    stands: dict[frozenset[str], list[Constraint]] = {}
+class _Newer:
+    """What the constraints about one thing say that were said later, and are in force."""
+
+    def __init__(self) -> None:
+        self._numbers: set[str] = set()
+        """Of those that set a limit to one number."""
+        self._forbids: set[bool] = set()
+        """Whether they forbid: of all of them."""
+        self._forbids_without_limit: set[bool] = set()
+        """Of those that set no limit to a number."""
+
+    def disagrees(self, sense: _Sense) -> bool:
+        """Whether one of them forbids what this older one demands, demands what it forbids, or limits it to
+        another number. O(1), whatever their number."""
+        if not sense.is_limit:
+            return (not sense.forbids) in self._forbids
+        if sense.number is not None and len(self._numbers) > (sense.number in self._numbers):
+            return True
+        return (not sense.forbids) in self._forbids_without_limit
+
+    def add(self, sense: _Sense) -> None:
+        self._forbids.add(sense.forbids)
+        if not sense.is_limit:
+            self._forbids_without_limit.add(sense.forbids)
+        elif sense.number is not None:
+            self._numbers.add(sense.number)
+
+
+class _Sense(Struct, frozen=True):
+    """What a constraint says about its subject."""
+
+    forbids: bool
+    is_limit: bool
+    number: str | None
+    """The number that it limits it to; none where it names none or several."""
+
+
+def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
+    """(those in force, those that a newer one disagrees with), oldest first. O(characters)."""
+    stands: dict[frozenset[str], _Newer] = {}
     kept: list[Constraint] = []
     gone: list[Constraint] = []
     for one in reversed(said):
         subject = _subject(one.text)
-        newer = stands.setdefault(subject, [])
-        if subject and any(_disagree(one.text, other.text) for other in newer):
-            gone.append(one)
-            continue
-        newer.append(one)
+        if subject:
+            newer, sense = stands.setdefault(subject, _Newer()), _sense(one.text)
+            if newer.disagrees(sense):
+                gone.append(one)
+                continue
+            newer.add(sense)
         kept.append(one)
-    return Constraints(tuple(reversed(kept)), tuple(reversed(gone)))
+    return tuple(reversed(kept)), tuple(reversed(gone))
 
 
 def _subject(text: str) -> frozenset[str]:
@@ -215,10 +337,10 @@ def _subject(text: str) -> frozenset[str]:
     return frozenset(word for word in words if word not in COMMON_WORDS and word not in CUE_WORDS)
 
 
-def _disagree(older: str, newer: str) -> bool:
-    """Of two about the same thing: one forbids and one demands, or they limit it to different numbers."""
-    limit, negative = pattern(LIMIT), pattern(NEGATIVE)
-    if limit.search(older) is not None and limit.search(newer) is not None:
-        mine, other = _NUMBER.findall(older), _NUMBER.findall(newer)
-        return len(mine) == 1 == len(other) and mine != other
-    return (negative.search(older) is None) != (negative.search(newer) is None)
+def _sense(text: str) -> _Sense:
+    numbers = _NUMBER.findall(text)
+    return _Sense(
+        forbids=pattern(NEGATIVE).search(text) is not None,
+        is_limit=pattern(LIMIT).search(text) is not None,
+        number=numbers[0] if len(numbers) == 1 else None,
+    )

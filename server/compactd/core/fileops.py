@@ -21,6 +21,9 @@ _PATHS = "path file_path filePath filename file_name notebook_path filepath file
 PATH_ARGUMENTS = tuple(_PATHS.split())
 """Names under which tools take a file (seen in Claude Code, pi, OpenCode, Codex, SWE-agent, OpenHands)."""
 
+MAX_PATH_CHARS = 1024
+"""A longer argument names no file."""
+
 _CHANGES = """
 content contents new_content file_text text new_string newString new_str newText new_text new_source
 replacement replacement_text insert_text patch diff edits old_string oldString old_str oldText old_text
@@ -59,14 +62,14 @@ def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for name in PATH_ARGUMENTS:
         value = arguments.get(name)
-        if isinstance(value, str) and 0 < len(value.strip()) <= 1024 and "\n" not in value:
+        if isinstance(value, str) and 0 < len(value.strip()) <= MAX_PATH_CHARS and "\n" not in value:
             found[value.strip()] = None
             break
     several = arguments.get("files", arguments.get("paths"))
     if isinstance(several, list):
         for entry in several:
             path = entry.get("path") if isinstance(entry, dict) else entry
-            if isinstance(path, str) and 0 < len(path) <= 1024 and "\n" not in path:
+            if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS and "\n" not in path:
                 found[path] = None
     return tuple(found)
 

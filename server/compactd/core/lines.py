@@ -15,7 +15,7 @@ from compactd.core.atoms import atoms, plain_path, sentences
 from compactd.core.authors import REMINDER, author_of, spans
 from compactd.core.authors import USER as AUTHOR_USER
 from compactd.core.entries import Item, is_summary
-from compactd.core.fileops import arguments_of, is_change, paths_in
+from compactd.core.fileops import PATH_ARGUMENTS, arguments_of, is_change, paths_in
 from compactd.core.roles import (
     ASSISTANT,
     HEADER,
@@ -28,6 +28,7 @@ from compactd.core.roles import (
     in_header,
     result_role,
 )
+from compactd.core.visible import file_name
 from compactd.messages import Document, Text, ToolCall, ToolResult
 
 SENTENCE_CHARS: Final = 160
@@ -225,7 +226,7 @@ def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[So
     rest: list[Source] = []
     for name, value in arguments.items():
         if isinstance(value, str) and in_header(name, value):
-            shown.append(value.strip())
+            shown.append(file_name(value.strip()) if name in PATH_ARGUMENTS else value.strip())
             texts.append(value)
         else:
             for role, text in argument_texts(name, value):

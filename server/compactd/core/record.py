@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.visible import file_name
+
 LEAD: Final = "[Conversation summary — older messages were compacted]"
 NATURE: Final = (
     "Record of the conversation before this point. It is not a request; do not answer it. "
@@ -56,14 +58,15 @@ class Files(Struct, frozen=True):
 
 
 def file_tags(files: Files) -> str:
-    """The two lists in their tags, each left out where it is empty. Ends without a line end."""
+    """The two lists in their tags, each left out where it is empty; each name is one line (`file_name`). Ends
+    without a line end."""
     blocks = []
     for tag, paths, more in (
         ("read-files", files.read, files.more_read),
         ("modified-files", files.modified, files.more_modified),
     ):
         if paths or more:
-            lines = [*paths, f"({more} more)"] if more else list(paths)
+            lines = [*map(file_name, paths), *([f"({more} more)"] if more else [])]
             blocks.append("\n".join((f"<{tag}>", *lines, f"</{tag}>")))
     return "\n".join(blocks)
 

@@ -32,11 +32,13 @@ from compactd.core.entries import (
     summary_message,
     with_stub,
 )
+from compactd.core.fileops import MAX_PATH_CHARS
 from compactd.core.quoting import neutral
 from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
 from compactd.core.remade import WRITTEN, Remaker
 from compactd.core.remains import tell_tale, words_left
 from compactd.core.scrub import MARK, Scrubber, scrubber
+from compactd.core.visible import file_name
 from compactd.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
 
 UNCOUNTED = -1
@@ -116,9 +118,7 @@ def redact(
                 entry, message=Raw(codec.encode(message)), tokens=(codec.count(message), codec.estimator)
             )
     said = [raws[entry_id] for entry_id in entry_ids if entry_id in raws]
-    texts = [text for raw in said for text in strings(raw)]
-    # A summary quotes them with signs in the place of what looked like structure.
-    texts += ["\n".join(map(neutral, text.splitlines())) for text in texts]
+    texts = [form for raw in said for text in strings(raw) for form in _forms(text)]
     both = (*entries, *waiting)
     scrub = scrubber(
         texts,
@@ -296,6 +296,16 @@ def _strings(value: object, depth: int) -> Iterator[str]:
             yield from _strings(inner, depth)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
+
+
+def _forms(text: str) -> Iterator[str]:
+    """A text as it was said, as a summary quotes it, with signs in the place of what looked like structure,
+    and if it may be a file's name, as a summary lists it in quotes."""
+    yield text
+    if (as_quoted := "\n".join(map(neutral, text.splitlines()))) != text:
+        yield as_quoted
+    if len(text) <= MAX_PATH_CHARS and (listed := file_name(text)) != text:
+        yield listed[1:-1]
 
 
 _TAGS = "read-files modified-files Conversation Summary messages compacted user assistant system failed"

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from compactd.core.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
 from compactd.core.authors import stretches
-from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
+from compactd.core.constraints import NO_DEMANDS, Constraints, stated_in, without_them
 from compactd.core.entries import Item, is_summary
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.naming import Names
@@ -37,6 +37,10 @@ ATOMS = ("path", "id", "lit")
 SENTENCE_SHARE = 0.6
 """Of a sentence's words, so many must stand in one place of the new context: a model may say it otherwise."""
 
+
+MAX_LIMITS: Final = 500
+"""Limits that are looked up: each is compared with every line that shares a word with it. The user's
+constraints are always among them; of other sentences that set one, the newest are."""
 
 TELLING = 2
 """Telling words of a line that says something about what stands in it."""
@@ -59,7 +63,7 @@ def facts(
     removed: Sequence[Item], *, cache: FactCache | Names | None = None, demands: Constraints = NO_DEMANDS
 ) -> tuple[Fact, ...]:
     """The facts of `removed` that were used again, most used first, then as they first appear. Each of
-    `demands` is a limit by itself, and what is superseded is none.
+    `demands` is a limit by itself, and what is superseded is none. Limits are at most `MAX_LIMITS`.
 
     O(features of the messages), with what `cache` knows.
     """
@@ -93,7 +97,7 @@ def facts(
             called[command] = called.get(command, 0) + 1
     wanted = [feature for feature, n in uses.items() if n >= 2 or feature in own]
     named = cache.lexicon.named(frozenset(wanted))
-    found = [Fact(text, "limit", 1) for text in limits]
+    found = [Fact(text, "limit", 1) for text in _looked_up(limits, demands)]
     found += [Fact(text, "command", n) for text, n in called.items() if n >= 2]
     found += [Fact(named[feature][1], named[feature][0], uses[feature]) for feature in wanted]
     return tuple(sorted(found, key=lambda fact: (fact.kind != "limit", -fact.uses)))
@@ -236,10 +240,21 @@ class _Shown(Struct):
 
 def _limits_in(text: str, demands: Constraints) -> Iterator[str]:
     """What of a user's line sets a limit."""
-    yield from (one.text for one in demands.in_force if one.text in text)
+    yield from stated_in(text, demands)
     rest = without_them(text, demands)
     if rest == text or CONSTRAINT.search(rest):
         yield rest
+
+
+def _looked_up(limits: Iterable[str], demands: Constraints) -> list[str]:
+    """At most `MAX_LIMITS` of these, which are in the order of the conversation, and in that order."""
+    every = list(limits)
+    over = len(every) - MAX_LIMITS
+    if over <= 0:
+        return every
+    others = [text for text in every if text not in demands.sentences_in_force]
+    dropped = frozenset(others[:over])
+    return [text for text in every if text not in dropped]
 
 
 def _last_lines(removed: Sequence[Item], wanted: Sequence[str]) -> dict[str, str]:

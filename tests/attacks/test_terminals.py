@@ -114,7 +114,7 @@ JSON_COMMANDS = {
     "deleting what is not there": ("sessions", "delete", "odd\x9b2J\u202e", "--yes"),
 }
 
-HOLD_IT = ("compact", "sessions", "search")
+HOLD_IT = ("sessions", "search")
 """The value of these holds what the session said, to the sign."""
 
 

@@ -33,27 +33,29 @@ _HEADINGS: Final = (
     r"|(?:key )?decisions|next steps?|critical context|system(?: prompt)?|instructions?|user request"
     r"|current state|file context|code changes|errors (?:&|and) solutions"
 )
+_BEFORE: Final = r"(?P<blank>\s*+(?:>\s*+|[*+•-]\s++){0,8})"
+"""Blanks, quotation marks and bullets; possessive, so that no line is slow to read."""
 _LEADING: Final = re.compile(
-    r"(?P<blank>[\s>*+•-]*?)(?="
+    rf"{_BEFORE}(?="
     r"\#{2,6}(?:\s|$)"
-    rf"|(?:\#\s*[*_]{{0,3}}|[*_]{{2,3}})(?:{_HEADINGS})\s*:?\s*[*_]{{0,3}}\s*:?\s*$"
-    rf"|(?:{_HEADINGS})\s*[:：]\s*$"
-    rf"|[*_]{{0,3}}(?:{_SPEAKERS})(?:\s*\([^()]*\))?[*_]{{0,3}}\s*[:：]"
-    r"|={2,}\s*$|-{2,}\s*$|```|~~~"
+    rf"|(?:\#\s*+[*_]{{0,3}}|[*_]{{2,3}})(?:{_HEADINGS})\s*+:?\s*+[*_]{{0,3}}\s*+:?\s*+$"
+    rf"|(?:{_HEADINGS})\s*+[:：]\s*+$"
+    rf"|[*_]{{0,3}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[*_]{{0,3}}\s*+[:：]"
+    r"|={2,}+\s*+$|-{2,}+\s*+$|```|~~~"
     r")",
     re.IGNORECASE,
 )
 _SPEAKER: Final = re.compile(
-    rf"(?P<blank>[\s>*+•-]*?)(?=\[?[*_]{{0,3}}(?:{_SPEAKERS})(?:\s*\([^()]*\))?[*_]{{0,3}}\]?\s*[:：])",
+    rf"{_BEFORE}(?=\[?[*_]{{0,3}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[*_]{{0,3}}\]?\s*+[:：])",
     re.IGNORECASE,
 )
 _BRACKET: Final = re.compile(
-    r"\[(?=\s*(?:e\d|back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary"
-    rf"|previous conversation|/?(?:{_SPEAKERS})\s*\]))",
+    r"\[(?=\s*+(?:e\d|back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary"
+    rf"|previous conversation|/?(?:{_SPEAKERS})\s*+\]))",
     re.IGNORECASE,
 )
 _TAG: Final = re.compile(r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z])|^(\s*)[<＜﹤](?=\s+[A-Za-z])")
-_SUSPECT: Final = re.compile(rf"[<＜﹤\[]|{_LEADING.pattern}", re.IGNORECASE)
+_SUSPECT: Final = re.compile(r"[<＜﹤\[]")
 
 
 def quote(text: str, author: Author) -> str:
@@ -78,10 +80,9 @@ def neutral(line: str) -> str:
     O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = visible(line)
-    if _SUSPECT.search(line) is None:
-        return line
-    line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
-    line = _BRACKET.sub(f"[{SIGN}", line)
+    if _SUSPECT.search(line) is not None:
+        line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
+        line = _BRACKET.sub(f"[{SIGN}", line)
     found = _LEADING.match(line)
     return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"
 

@@ -33,7 +33,7 @@ export interface StartParams {
 export interface ModelRef {
   id: string;
   provider?: string | null;
-  /** The endpoint, where it is not the provider's own. */
+  /** The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning. */
   base_url?: string | null;
 }
 

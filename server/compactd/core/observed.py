@@ -40,6 +40,12 @@ class Observed(Struct, frozen=True, kw_only=True, omit_defaults=True):
     known: int | None = None
     """What the registry said then; none where it only guessed."""
 
+    def __post_init__(self) -> None:
+        if self.base_url is not None:
+            from compactd.core.endpoints import bare_endpoint
+
+            msgspec.structs.force_setattr(self, "base_url", bare_endpoint(self.base_url))
+
     @property
     def key(self) -> Key:
         """What this was observed of."""

@@ -60,8 +60,12 @@ class HttpProvider:
         links: Links,
         retries: Retries,
         clock: Clock,
+        withheld: str = "",
     ) -> None:
-        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `."""
+        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `.
+
+        `withheld`: why the key that there is does not go along, for whoever is refused without it.
+        """
         self.name = name
         self.shape: Shape = shape
         self.base_url = base_url
@@ -72,6 +76,7 @@ class HttpProvider:
         self._links = links
         self._retries = retries
         self._clock = clock
+        self._withheld = withheld
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.name!r})"
@@ -200,6 +205,8 @@ class HttpProvider:
             should_retry={"true": True, "false": False}.get(told),
         )
         said = shown(text) if text else answer.unread and f"it {answer.unread}"
+        if self._withheld and status in (401, 403):
+            said = f"{said} ({self._withheld})"
         return _Failed(failure, f"answered {status}: {said}")
 
     def _failed(self, cause: Cause, sentence: str) -> _Failed:

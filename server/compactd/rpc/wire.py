@@ -44,7 +44,8 @@ class ModelRef(Wire, frozen=True, kw_only=True, omit_defaults=True):
     id: Annotated[str, Meta(min_length=1)]
     provider: str | None = None
     base_url: str | None = None
-    """The endpoint, where it is not the provider's own."""
+    """The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query
+    in it is left out, with a warning."""
 
 
 class ClientInfo(Wire, frozen=True, kw_only=True):

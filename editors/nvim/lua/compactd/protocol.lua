@@ -21,7 +21,7 @@
 ---@class compactd.ModelRef
 ---@field id string
 ---@field provider? string|nil
----@field base_url? string|nil The endpoint, where it is not the provider's own.
+---@field base_url? string|nil The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning.
 
 --- `compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here.
 ---@class compactd.GivenSettings

@@ -64,6 +64,7 @@ class SessionHandlers(Area):
             seq=session.seq,
             warnings=(
                 *started.warnings,
+                *asking.endpoint_warnings(params.model),
                 *self._daemon.outside.warnings(session.working_dir),
                 *self._daemon.catalogue.warnings,
             ),

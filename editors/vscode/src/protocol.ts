@@ -947,6 +947,12 @@ export interface ObservedInfo {
   by: "rejection" | "server";
   at: number;
   source: string;
+  /** Unix seconds: no longer in force then, unless it is met again. */
+  until: number;
+  /** False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window. */
+  confirmed: boolean;
+  /** Why it is doubtful; empty where it is not. */
+  doubt: string;
 }
 
 /** Result of `models/forget`. */

@@ -729,6 +729,13 @@ class ObservedInfo(Wire, frozen=True, kw_only=True):
     by: Literal["rejection", "server"]
     at: float
     source: str
+    until: float
+    """Unix seconds: no longer in force then, unless it is met again."""
+    confirmed: bool
+    """False: a doubtful rejection, in force only in the session that saw it, until another one of a request
+    of another size names the same window."""
+    doubt: str
+    """Why it is doubtful; empty where it is not."""
 
 
 class ListModelsResult(Wire, frozen=True, kw_only=True):

@@ -695,6 +695,9 @@
 ---@field by "rejection"|"server"
 ---@field at number
 ---@field source string
+---@field until number Unix seconds: no longer in force then, unless it is met again.
+---@field confirmed boolean False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window.
+---@field doubt string Why it is doubtful; empty where it is not.
 
 --- Result of `models/forget`.
 ---@class compactd.ForgetResult

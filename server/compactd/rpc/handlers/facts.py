@@ -83,6 +83,9 @@ class FactHandlers(Area):
         is_meant = asking.observation_meant(params, found)
         forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
         if forgotten:
+            for session in self._sessions.open.values():
+                if session.sighting is not None and is_meant(session.sighting):
+                    session.sighting = None
             daemon.refresh_sessions()
         return wire.ForgetResult(forgotten=forgotten)
 

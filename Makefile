@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-system test-editors lint bench against docs proof proof-full breaks retention schema clean
+.PHONY: help setup demo test test-system test-editors lint bench against dist docs proof proof-full breaks retention schema clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -59,6 +59,12 @@ proof-full: $(STAMP)  ## one of them in full: make proof-full PART=faults, attac
 
 breaks: $(STAMP)  ## breaks the daemon on purpose, and says what finds each
 	@PYTHONPATH=tests $(BIN)/python -m faults.breaks
+
+dist:  ## wheel and source archive in build/dist, made by the pinned backend and nothing else
+	@$(PYTHON) -m venv --clear build/backend
+	@build/backend/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-build.lock
+	@build/backend/bin/python -m build --no-isolation --outdir build/dist
+	@$(PYTHON) -c 'import hashlib, pathlib; [print(hashlib.sha256(f.read_bytes()).hexdigest(), f) for f in sorted(pathlib.Path("build/dist").iterdir())]'
 
 docs: $(STAMP)  ## the site of docs/, in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build

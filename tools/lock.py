@@ -1,8 +1,12 @@
 """What is installed, pinned by hash: `python tools/lock.py` writes the lock files, `--check` compares them.
 
 `requirements.lock` is what the daemon needs to run, with the chat's full screen; `requirements-dev.lock` what
-its tests and checks need too. Both hold for every platform and each Python from 3.11 on.
+its tests and checks need too; `requirements-build.lock` what makes the wheel: the build backend, and `build`,
+which calls it. Each holds for every platform and each Python from 3.11 on.
 `pip install --require-hashes -r requirements.lock` installs just these bytes and nothing else.
+
+pip fetches a backend of its own for each build, without hashes. `make dist` builds with the locked one
+(`--no-isolation`) instead, and the same sources give the same wheel, byte for byte.
 
 Writing needs uv (`pip install uv`) and the package index: within what `pyproject.toml` allows, each package
 is taken as new as it is. `--check` needs neither: exit code 1 says that a lock does not hold what
@@ -23,6 +27,10 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 LOCKS = {"requirements.lock": ("tui",), "requirements-dev.lock": ("tui", "dev")}
 """Each with the extras of `pyproject.toml` that it holds."""
+
+BUILD_LOCK = "requirements-build.lock"
+FRONTEND = "build"
+"""Of the extra `dev`: the program that calls the backend."""
 
 HEAD = "# Written by tools/lock.py from pyproject.toml. Install it with: pip install --require-hashes -r {}\n"
 
@@ -68,9 +76,21 @@ def asked(extras: Sequence[str]) -> Iterator[tuple[str, str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     optional = project["optional-dependencies"]
     for text in [*project["dependencies"], *(one for extra in extras for one in optional[extra])]:
-        name = re.match(r"[A-Za-z0-9._-]+", text)
-        assert name is not None
-        yield normal(name.group()), text[name.end() :].partition(";")[0]
+        yield _parted(text)
+
+
+def asked_to_build() -> tuple[str, ...]:
+    """What a build needs, as `pyproject.toml` writes it."""
+    file = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    tools = file["project"]["optional-dependencies"]["dev"]
+    return (*file["build-system"]["requires"], *(text for text in tools if _parted(text)[0] == FRONTEND))
+
+
+def _parted(requirement: str) -> tuple[str, str]:
+    """(name, limits)."""
+    name = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert name is not None
+    return normal(name.group()), requirement[name.end() :].partition(";")[0]
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -100,7 +120,9 @@ def fits(version: str, limits: str) -> bool:
 
 def problems() -> Iterator[str]:
     """What is wrong with the locks, in words; nothing where they hold what is asked for."""
-    for name, extras in LOCKS.items():
+    wanted_by = {name: tuple(asked(extras)) for name, extras in LOCKS.items()}
+    wanted_by[BUILD_LOCK] = tuple(_parted(text) for text in asked_to_build())
+    for name, requirements in wanted_by.items():
         try:
             pinned = read(ROOT / name)
         except (OSError, ValueError) as error:
@@ -111,7 +133,7 @@ def problems() -> Iterator[str]:
             versions.setdefault(one.name, []).append(one.version)
             if not one.sha256:
                 yield f"{name}: {one.name} has no hash"
-        for wanted, limits in asked(extras):
+        for wanted, limits in requirements:
             if wanted not in versions:
                 yield f"{name}: {wanted} is missing"
             elif not all(fits(version, limits) for version in versions[wanted]):
@@ -119,16 +141,22 @@ def problems() -> Iterator[str]:
 
 
 def write() -> None:
-    """Asks uv for both. Raises `CalledProcessError` where it finds no answer."""
+    """Asks uv for each. Raises `CalledProcessError` where it finds no answer."""
     for name, extras in LOCKS.items():
-        command = [sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--universal", "--quiet"]
-        command += ["--generate-hashes", "--no-annotate", "--no-header", "--python-version", "3.11"]
-        command += ["--no-emit-index-url", "--no-emit-find-links"]
-        # Without --output-file: an old lock would be kept to.
-        done = subprocess.run(
-            [*command, *(f"--extra={extra}" for extra in extras)], cwd=ROOT, check=True, capture_output=True
-        )
-        (ROOT / name).write_text(HEAD.format(name) + done.stdout.decode(), "utf-8")
+        _compile(name, ["pyproject.toml", *(f"--extra={extra}" for extra in extras)])
+    # With the versions of the other lock: what is tested is what builds.
+    _compile(BUILD_LOCK, ["-", "--constraint=requirements-dev.lock"], "\n".join(asked_to_build()))
+
+
+def _compile(name: str, sources: Sequence[str], requirements: str = "") -> None:
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--universal", "--quiet", "--generate-hashes"]
+    command += ["--no-annotate", "--no-header", "--python-version", "3.11"]
+    command += ["--no-emit-index-url", "--no-emit-find-links"]
+    # Without --output-file: an old lock would be kept to.
+    done = subprocess.run(
+        [*command, *sources], cwd=ROOT, check=True, capture_output=True, input=requirements.encode()
+    )
+    (ROOT / name).write_text(HEAD.format(name) + done.stdout.decode(), "utf-8")
 
 
 def main() -> int:

@@ -44,6 +44,9 @@ def _serve(options: list[str]) -> int:
         sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")
         return 2
     fds = take_stdio()
+    from compactd.dumps import forbid_core_dumps
+
+    forbid_core_dumps()
     from compactd.daemon import serve
 
     return serve(fds, frame_limit_bytes=limit)

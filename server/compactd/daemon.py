@@ -143,7 +143,7 @@ class Daemon:
         if self._learned is None:
             from compactd.learned import LearnedWindows
 
-            self._learned = LearnedWindows(self.home)
+            self._learned = LearnedWindows(self.home, self.now)
         return self._learned
 
     @property
@@ -279,8 +279,7 @@ class Daemon:
         window = await self.models.stated_window(model, base_url)
         if window is not None:
             found = await self.find_model(model, None, base_url)
-            at = self.now()
-            await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server", at))
+            await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server"))
 
     async def loop_limits(self) -> LoopLimits:
         """The user's limits on the loop; read at the first prompt."""
@@ -329,9 +328,11 @@ class Daemon:
         """The window that a model's server taught this machine."""
         return self.learned.of(found, base_url)
 
-    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
+    def learn(
+        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+    ) -> Observed | None:
         """Keeps the window that a rejection named."""
-        return self.learned.learn(found, base_url, window, "rejection", self.now())
+        return self.learned.learn(found, base_url, window, "rejection", requested=requested, sent=sent)
 
     async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
         """The same for a method: the registry is read in a worker, at the first need."""

@@ -7,12 +7,30 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from compactd.core.observed import By, Key, Observed, in_force, key, newest, observation_of
+from msgspec.structs import replace
+
+from compactd.core.observed import (
+    AGAIN_S,
+    By,
+    Judged,
+    Key,
+    Observed,
+    confirms,
+    doubt_of,
+    in_force,
+    is_fresh,
+    judge,
+    key,
+    observation_of,
+)
 from compactd.core.registry import Lookup
 from compactd.errors import StorageFailed
 from compactd.store.observations import FILE, Observations, Stamp
 
 _log = logging.getLogger("compactd.learned")
+
+MAX_UNWRITTEN = 64
+"""Observations that are held in memory where the disk takes none."""
 
 
 class LearnedWindows:
@@ -21,50 +39,99 @@ class LearnedWindows:
     Where the file cannot be written, this process still knows; the log says so.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, now: Callable[[], float]) -> None:
+        """`now`: Unix seconds; observations grow old."""
         self._file = Observations(folder / FILE)
+        self._now = now
         self._lock = Lock()
         self._stamp: Stamp | None = None
-        self._known: dict[Key, Observed] = {}
-        self._unwritten: dict[Key, Observed] = {}
+        self._known: dict[Key, Judged] = {}
+        self._unwritten: list[Observed] = []
 
     def of(self, found: Lookup, base_url: str | None) -> Observed | None:
         """What is in force of the model of `found` at this endpoint."""
         with self._lock:
-            return in_force(self._read().get(key(found.model, found.provider, base_url)), found)
+            judged = self._read().get(key(found.model, found.provider, base_url), Judged())
+            return in_force(judged.counts, found, self._now())
 
-    def learn(self, found: Lookup, base_url: str | None, window: int, by: By, at: float) -> Observed | None:
-        """Keeps what a server said; None where that tells nothing new."""
-        one = observation_of(found, base_url, window, by, at)
+    def learn(
+        self,
+        found: Lookup,
+        base_url: str | None,
+        window: int,
+        by: By,
+        *,
+        requested: int | None = None,
+        sent: int | None = None,
+    ) -> Observed | None:
+        """Keeps what a server said; None where that tells nothing new.
+
+        One that comes back as a sighting is doubtful: it counts in the session that saw it alone.
+        """
+        now = self._now()
+        one = observation_of(found, base_url, window, by, now, requested=requested, sent=sent)
         if one is None:
             return None
         with self._lock:
-            before = self._read().get(one.key)
-            if before is not None and (before.window, before.by, before.known) == (window, by, one.known):
+            judged = self._read().get(one.key, Judged())
+            before, is_doubtful = judged.counts, bool(doubt_of(one))
+            is_again = before is not None and is_fresh(before, now) and _is_same(before, one)
+            # A doubtful one prolongs nothing.
+            if before is not None and is_again and (is_doubtful or now - before.at < AGAIN_S):
                 return before
-            try:
-                self._file.add(one)
-            except StorageFailed as error:
-                self._unwritten[one.key] = one
-                _log.warning("%s", error.message)
+            if is_doubtful and any(confirms(earlier, one) for earlier in judged.sightings):
+                one = replace(one, confirmed=True)
+            elif is_doubtful:
+                one = replace(one, by="sighting")
+                if any(s.requested == one.requested and _is_same(s, one) for s in judged.sightings):
+                    return one
+            self._keep(one)
             return one
 
+    def _keep(self, one: Observed) -> None:
+        try:
+            self._file.add(one)
+        except StorageFailed as error:
+            self._unwritten = [*self._unwritten[1 - MAX_UNWRITTEN :], one]
+            _log.warning("%s", error.message)
+
     def all(self) -> tuple[Observed, ...]:
-        """Every observation, in force or not, by model."""
+        """Every observation that is not too old, by model: those that count, and sightings."""
+        now = self._now()
         with self._lock:
-            known = self._read().values()
-            return tuple(sorted(known, key=lambda one: (one.provider or "", one.model, one.base_url or "")))
+            known = list(self._read().values())
+        found = [
+            one for judged in known for one in (judged.counts, *judged.sightings[-1:]) if one is not None
+        ]
+        fresh = (one if _counts(one) else replace(one, by="sighting") for one in found)
+        return tuple(
+            sorted(
+                (one for one in fresh if is_fresh(one, now)),
+                key=lambda one: (one.provider or "", one.model, one.base_url or "", one.at),
+            )
+        )
 
     def forget(self, is_meant: Callable[[Observed], bool]) -> int:
         """Takes out those that are meant; of how many models and endpoints. Raises `StorageFailed`."""
         with self._lock:
-            count = sum(map(is_meant, self._read().values()))
+            lists = [(judged.counts, *judged.sightings) for judged in self._read().values()]
+            count = sum(any(one is not None and is_meant(one) for one in found) for found in lists)
             self._file.remove(is_meant)
-            self._unwritten = {key: one for key, one in self._unwritten.items() if not is_meant(one)}
+            self._unwritten = [one for one in self._unwritten if not is_meant(one)]
             return count
 
-    def _read(self) -> dict[Key, Observed]:
+    def _read(self) -> dict[Key, Judged]:
         stamp = self._file.stamp()
         if stamp != self._stamp:
-            self._stamp, self._known = stamp, newest(self._file.read())
-        return {**self._known, **self._unwritten} if self._unwritten else self._known
+            self._stamp, self._known = stamp, judge(self._file.read())
+        return judge((*self._file.read(), *self._unwritten)) if self._unwritten else self._known
+
+
+def _counts(one: Observed) -> bool:
+    return one.confirmed or not doubt_of(one)
+
+
+def _is_same(before: Observed, one: Observed) -> bool:
+    """Whether both name the same window."""
+    kinds = {"server"} & {before.by, one.by}
+    return (before.window, before.known) == (one.window, one.known) and (not kinds or before.by == one.by)

@@ -7,6 +7,7 @@ strictly less, at most three times. Where lowering the output alone makes the re
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -189,13 +190,18 @@ async def _smaller(session: Session, verdict: Verdict) -> Recovered:
 
 
 async def _learn(session: Session, verdict: Verdict) -> None:
-    """Journals the rejection, and keeps the window that it named for this model and endpoint."""
+    """Journals the rejection, and keeps the window that it named for this model and endpoint.
+
+    For all sessions, or for this one alone if the rejection is doubtful.
+    """
     accepted = session.fold.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
     number = session.write(Rejected(at=session.world.now(), limit=limit, requested=verdict.requested))
-    found, base_url = session.lookup, session.fold.model.base_url
+    found, base_url, sent = session.lookup, session.fold.model.base_url, session.standing().used
     if limit is not None and found is not None:
-        await session.world.in_worker(lambda: session.world.learn(found, base_url, limit))
+        learn = partial(session.world.learn, found, base_url, limit, requested=verdict.requested, sent=sent)
+        observed = await session.world.in_worker(learn)
+        session.sighting = observed if observed is not None and observed.by == "sighting" else None
     before = session.token_usage()
     session.refresh()
     await session.durable(number)

@@ -30,6 +30,7 @@ from compactd.core.fold import Fold, fold
 from compactd.core.gauge import context_usage, scale_of, size_of, token_usage, window_of
 from compactd.core.intake import Intake, New, take
 from compactd.core.lookup import Lookup
+from compactd.core.observed import Observed, held
 from compactd.core.pieces import release
 from compactd.core.projection import Pending
 from compactd.core.settings import GivenSettings, IgnoredSetting, Resolved
@@ -37,16 +38,7 @@ from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_to
 from compactd.core.untrusted import resolve
 from compactd.errors import InvalidParams, SessionBusy, SessionLocked
 from compactd.formats.journalled import decoder_of
-from compactd.messages import (
-    Decision,
-    Event,
-    Message,
-    TokenUsage,
-    Tool,
-    TurnEnd,
-    Usage,
-    UsageUpdate,
-)
+from compactd.messages import Decision, Event, Message, TokenUsage, Tool, TurnEnd, Usage, UsageUpdate
 from compactd.order import InOrder
 from compactd.providers.counters import counter_for, is_loaded
 from compactd.recounting import Recounting
@@ -104,6 +96,8 @@ class Session:
         """The client is asked before each compaction."""
         self.agent: Agent | None = None
         """The loop, once the client gave a prompt."""
+        self.sighting: Observed | None = None
+        """A doubtful rejection of this session, which counts in no other."""
         self.recoveries = 0
         """Rejected requests since the last answer that was taken in."""
         self.silent_overflow = False
@@ -124,6 +118,8 @@ class Session:
         """Settings of an untrusted source that this session's model makes too large or too small."""
         self._standing: Standing | None = None
         self.lookup: Lookup | None
+        self.learned: Observed | None = None
+        """The window that the model's server taught this machine."""
         self.counter: Counter
         self.counted: Recounting | None = None
         """The messages as the counter that comes next counts them, where they were counted before it came."""
@@ -174,7 +170,8 @@ class Session:
 
     def _window(self) -> Window:
         base_url = self.fold.model.base_url
-        learned = None if self.lookup is None else self.world.observed(self.lookup, base_url)
+        self.learned = None if self.lookup is None else self.world.observed(self.lookup, base_url)
+        learned = held(self.learned, self.sighting, self.fold.last_prompt_tokens)
         return window_of(self.fold, self.lookup, learned)
 
     @property
@@ -410,6 +407,7 @@ class Session:
         number = self.write(
             ModelSet(at=at, model=model, base_url=base_url, context_window=context_window, epoch=epoch)
         )
+        self.sighting = None
         self.refresh()
         return self._count_fixed() or number
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,6 +14,7 @@ from msgspec import Raw, Struct
 
 from compactd.collector import without_collector
 from compactd.core.entries import Opened, SettingsSet
+from compactd.core.observed import recorded_window
 from compactd.core.settings import GivenSettings
 from compactd.errors import SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
@@ -157,7 +159,7 @@ class Sessions:
         number = self._apply(session, want)
         if number is not None:
             await session.durable(number)
-        warnings = session.standing().warnings
+        warnings = (*session.standing().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:
             text = f"the last {torn} bytes of the session's file were no whole record; they are left out"
@@ -367,6 +369,22 @@ class Sessions:
             updated_at=stored.updated_at,
             is_open=stored.is_locked or session is not None,
         )
+
+
+def _learned_warnings(session: Session) -> tuple[str, ...]:
+    """What to say where a learned window is used instead of a larger one that the registry has."""
+    found, learned = session.lookup, session.learned
+    known = None if found is None else recorded_window(found)
+    if found is None or learned is None or known is None or learned.window >= known:
+        return ()
+    if session.standing().window != learned.window:
+        return ()
+    on = datetime.fromtimestamp(learned.at, UTC).date().isoformat()
+    where = f" --base-url {learned.base_url}" if learned.base_url else ""
+    return (
+        f"a window of {learned.window:,} tokens is used for {found.model}, not the registry's {known:,}: "
+        f"learned on {on} from {learned.source}. `compactd models {found.model}{where} --forget` forgets it",
+    )
 
 
 async def _line_ended(session: Session) -> None:

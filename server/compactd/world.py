@@ -90,6 +90,9 @@ class World(Protocol):
         """Has a model server on this machine say its window, where the user agreed to that."""
         ...
 
-    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
-        """Keeps the window that a rejection named; none where it is nothing new."""
+    def learn(
+        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+    ) -> Observed | None:
+        """Keeps the window that a rejection named; none where it is nothing new. `sent`: the request's tokens
+        by our estimate. A sighting counts in the session that saw it alone."""
         ...

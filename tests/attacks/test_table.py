@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 TESTS = ROOT / "tests"
@@ -65,3 +68,39 @@ def test_the_list_of_parts_has_each_package_of_the_lock_and_is_the_same_each_tim
     )
     assert all(one["externalReferences"][0]["hashes"] for one in bom["components"])
     assert set(bom["dependencies"][0]["dependsOn"]) <= {one["bom-ref"] for one in bom["components"]}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "words"),
+    [
+        ("requirements-build.lock", "hatchling==", "hatchery==", "hatchling is missing"),
+        ("requirements-build.lock", "hatchling==1.", "hatchling==2.", "is not within"),
+        (
+            "requirements-build.lock",
+            "    --hash=sha256:",
+            "    --hash=md5:",
+            "neither a pinned package nor a hash",
+        ),
+        ("pyproject.toml", 'requires = ["hatchling>=1.25', 'requires = ["hatchling>=99', "is not within"),
+        ("pyproject.toml", 'requires = ["hatchling', 'requires = ["evil-backend', "evil-backend is missing"),
+    ],
+    ids=["gone", "other-version", "no-hash", "newer-asked-for", "other-backend"],
+)
+def test_the_build_backend_is_pinned_by_its_hash(
+    file: str, old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    for name in ("pyproject.toml", *(lock.name for lock in ROOT.glob("requirements*.lock"))):
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tools").mkdir()
+    shutil.copy(ROOT / "tools" / "lock.py", tmp_path / "tools")
+    changed = tmp_path / file
+    text = changed.read_text("utf-8")
+    changed.write_text(text.replace(old, new), "utf-8")
+
+    done = subprocess.run(
+        [sys.executable, tmp_path / "tools" / "lock.py", "--check"],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert old in text
+    assert (done.returncode, words in done.stdout) == (1, True), done.stdout + done.stderr

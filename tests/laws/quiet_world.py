@@ -90,12 +90,14 @@ class Quiet:
 
     def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
         """What a rejection taught this world."""
-        return in_force(self._learned.get(key(found.model, found.provider, base_url)), found)
+        return in_force(self._learned.get(key(found.model, found.provider, base_url)), found, self.now())
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:
         """There is none."""
 
-    def learn(self, found: Lookup, base_url: str | None, window: int) -> Observed | None:
+    def learn(
+        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+    ) -> Observed | None:
         """Keeps it while the test lasts."""
         one = observation_of(found, base_url, window, "rejection", self.now())
         if one is not None:

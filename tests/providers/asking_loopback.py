@@ -117,12 +117,15 @@ def provider_of(
     clock: StillClock | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> HttpProvider:
-    """A provider whose address is the server's."""
+    """A provider whose address is the server's. Keys in `environ` are named for it, as a user would."""
+    keys = environ or {}
+    urls = {name.replace("_API_KEY", "_BASE_URL"): server.base_url for name in keys if "_API_KEY" in name}
+    hosts = {"OLLAMA_HOST": server.base_url} if "OLLAMA_API_KEY" in keys else {}
     found, _ = provider_for(
         "loopback-1",
         provider=PROVIDERS[wire],
         base_url=server.base_url,
-        keyring=Keyring(environ or {}, None),
+        keyring=Keyring({**urls, **hosts, **keys}, None),
         links=links,
         clock=clock or StillClock(),
         wire=wire,

@@ -173,7 +173,7 @@ def test_the_environment_may_name_another_address() -> None:
 
 def test_the_clients_address_comes_before_the_environments(tmp_path: Path) -> None:
     keys = tmp_path / "keys.toml"
-    keys.write_text('[openai]\nbase_url = "https://file.example/v1"\n')
+    keys.write_text('[openai]\nbase_url = "https://file.example/v1"\nhosts = ["client.example"]\n')
     keys.chmod(0o600)
     environ = {**ALL_KEYS, "OPENAI_BASE_URL": "https://environ.example/v1"}
 

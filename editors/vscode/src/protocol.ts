@@ -33,7 +33,7 @@ export interface StartParams {
 export interface ModelRef {
   id: string;
   provider?: string | null;
-  /** The endpoint, where it is not the provider's own. */
+  /** The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning. */
   base_url?: string | null;
 }
 
@@ -1029,6 +1029,12 @@ export interface ObservedInfo {
   by: "rejection" | "server";
   at: number;
   source: string;
+  /** Unix seconds: no longer in force then, unless it is met again. */
+  until: number;
+  /** False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window. */
+  confirmed: boolean;
+  /** Why it is doubtful; empty where it is not. */
+  doubt: string;
 }
 
 /** Result of `models/forget`. */

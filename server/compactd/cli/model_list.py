@@ -94,3 +94,10 @@ def _learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
         when = datetime.fromtimestamp(one.at).strftime("%Y-%m-%d %H:%M")
         name = one.model if one.provider is None else f"{one.provider}/{one.model}"
         page.line(f"{one.window:>{NUMBER},}  {one_line(name)}: {one_line(one.source)}, {when}")
+        if one.confirmed:
+            until = datetime.fromtimestamp(one.until).strftime("%Y-%m-%d")
+            page.line(f"{'':{NUMBER}}  in force until {until}, unless a server says it again")
+        else:
+            page.line(
+                f"{'':{NUMBER}}  in force only in the session that saw it: {one_line(one.doubt)}", "due"
+            )

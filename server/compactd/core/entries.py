@@ -180,9 +180,17 @@ class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=Tru
     model: str | None
     """`provider/id`, or the id alone."""
     base_url: str | None = None
+    """The endpoint, without user, password and query."""
     context_window: int | None = None
     """The window that `session/start` gave for it."""
     epoch: int = 1
+
+    def __post_init__(self) -> None:
+        # Also for a journal of a version that kept what stood in it beside the address.
+        if self.base_url is not None:
+            from compactd.core.endpoints import bare_endpoint
+
+            msgspec.structs.force_setattr(self, "base_url", bare_endpoint(self.base_url))
 
 
 class SettingsSet(Struct, frozen=True, kw_only=True, tag="settings", omit_defaults=True):

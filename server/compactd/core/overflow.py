@@ -11,6 +11,7 @@ import re
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.core.overflow_bare import bare, unserviced
 from compactd.core.overflow_codes import EXACT_CODES, REFUSED, VAGUE
@@ -116,7 +117,18 @@ class Verdict(Struct, frozen=True, kw_only=True):
 
 
 def classify(failure: Failure) -> Verdict:
-    """The verdict on one failure. Never raises. Cost: O(characters), at most 11 000 of the text."""
+    """The verdict on one failure. Never raises. Cost: O(characters), at most 11 000 of the text.
+
+    A failure of the server itself (5xx) teaches nothing: its text is about anything that passed through it.
+    """
+    verdict = _classified(failure)
+    if not verdict.teaches:
+        return verdict
+    status = _status(failure.text, unwrap(failure.text)) if failure.status is None else failure.status
+    return replace(verdict, teaches=False) if status is not None and status >= 500 else verdict
+
+
+def _classified(failure: Failure) -> Verdict:
     text = failure.text
     known = (failure.code,) if failure.code else ()
     if not text.strip():

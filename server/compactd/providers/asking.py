@@ -32,6 +32,7 @@ _LARGE_BYTES = 262_144
 """From here on a body is put together in a thread: 10 MB would hold the loop for 10 ms."""
 
 _JSON = (b"{", b"[")
+_BOM = b"\xef\xbb\xbf"
 
 
 class _Failed(Exception):
@@ -59,8 +60,12 @@ class HttpProvider:
         links: Links,
         retries: Retries,
         clock: Clock,
+        withheld: str = "",
     ) -> None:
-        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `."""
+        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `.
+
+        `withheld`: why the key that there is does not go along, for whoever is refused without it.
+        """
         self.name = name
         self.shape: Shape = shape
         self.base_url = base_url
@@ -71,6 +76,7 @@ class HttpProvider:
         self._links = links
         self._retries = retries
         self._clock = clock
+        self._withheld = withheld
 
     def __repr__(self) -> str:
         return f"HttpProvider({self.name!r})"
@@ -198,7 +204,10 @@ class HttpProvider:
             retry_after_s=retry_after(headers, text, self._clock.now()),
             should_retry={"true": True, "false": False}.get(told),
         )
-        return _Failed(failure, f"answered {status}: {shown(text)}")
+        said = shown(text) if text else answer.unread and f"it {answer.unread}"
+        if self._withheld and status in (401, 403):
+            said = f"{said} ({self._withheld})"
+        return _Failed(failure, f"answered {status}: {said}")
 
     def _failed(self, cause: Cause, sentence: str) -> _Failed:
         return _Failed(Failure(cause=cause, provider=self.name, text=sentence), sentence)
@@ -242,15 +251,17 @@ class _Feed:
     def take(self, chunk: bytes) -> Iterator[StreamEvent]:
         """The events that `chunk` ends."""
         if self._take is None:
-            self._start += chunk
-            self._size = len(self._start)
-            first = self._start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+            self._size += len(chunk)
+            chunk, self._start = self._start + chunk, b""
+            first = chunk.removeprefix(_BOM).lstrip()[:1]
             if not first:
                 if self._size > self._limit:
                     raise TooLong
+                # White space before the answer means nothing: megabytes of it are not kept.
+                self._start = _BOM if chunk.startswith(_BOM) else b""
                 return
             self._choose(first)
-            chunk, self._start, self._size = self._start, b"", 0
+            self._size = 0
         if self._take is not None:
             yield from self._take(chunk)
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from compactd.core.endpoints import bare_endpoint
 from compactd.core.model_names import provider_of
 from compactd.core.model_providers import host_of, provider_at_host
 from compactd.errors import NoProvider
@@ -21,7 +22,6 @@ from compactd.providers.http import Links
 from compactd.providers.keys import KEYS_FILE, Keyring
 from compactd.providers.network import Address, address_of, is_loopback
 from compactd.providers.retries import Clock, Retries
-from compactd.providers.secret import Secret
 
 WireName = Literal["openai", "openai_responses", "anthropic", "gemini", "ollama"]
 
@@ -38,6 +38,8 @@ class Known(Struct, frozen=True, kw_only=True):
     wire: WireName = "openai"
     needs_key: bool = True
     header: str = "Authorization"
+    hosts: tuple[str, ...] = ()
+    """More hosts of its own, over https and on its usual port; with a dot in front: any name below it."""
 
 
 KNOWN = {
@@ -45,6 +47,8 @@ KNOWN = {
         base_url="https://api.openai.com/v1",
         keys=("OPENAI_API_KEY",),
         urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        # Data residency (OpenAI, "Your data", seen 2026-11).
+        hosts=("eu.api.openai.com", "us.api.openai.com"),
     ),
     "anthropic": Known(
         base_url="https://api.anthropic.com",
@@ -65,6 +69,8 @@ KNOWN = {
         keys=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
         urls=("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
         header="api-key",
+        # Each resource has a name of its own; Microsoft answers at all of them.
+        hosts=(".openai.azure.com", ".services.ai.azure.com"),
     ),
     "ollama": Known(
         base_url="http://127.0.0.1:11434",
@@ -128,17 +134,19 @@ def provider_for(
     """Who answers requests to `model`, and the id that it knows the model by.
 
     `provider` is none where the model's name begins with it (`provider/id`) or `base_url` tells. `base_url`
-    is the client's or the user's own, never a workspace's; without one it is the environment's,
-    `keys.toml`'s, the provider's. A key goes only to the provider it is for, and over plain http only to this
-    machine or to an address that stands beside it. `wire`: where it is not the provider's usual one.
+    is the client's, never a workspace's; without one it is the environment's, `keys.toml`'s, the provider's.
+    A key goes to an address of the client's only if that is the provider's own or one that the user named
+    for this key, in the environment or in `keys.toml`. `wire`: where it is not the provider's usual one.
 
     Raises `NoProvider` where no address is known, or a key is needed and there is none.
     """
     name, id = name_of(model, provider, base_url)
     name, wire = _WIRE_NAMES.get(name, (name, wire))
-    known = KNOWN.get(name) or Known(base_url=None, keys=(_variable(name),), needs_key=False)
-    own = keyring.base_url(name, known.urls)
-    chosen = base_url or own or known.base_url
+    # A client chooses the name: one that is not known reads no variable of the user's, only `keys.toml`.
+    known = KNOWN.get(name) or Known(base_url=None, needs_key=False)
+    own = keyring.base_url(name, _urls(name, known))
+    # What is checked is what is asked: an address of the client's is that and nothing besides.
+    chosen = bare_endpoint(base_url) if base_url else own or known.base_url
     if chosen is None:
         raise NoProvider(_no_address(name), provider=name)
     speaks = wire or known.wire
@@ -148,9 +156,12 @@ def provider_for(
         raise NoProvider(f"the base_url for {name} is no http or https address", provider=name)
     if wire is None and address.host == _OPENAI_HOST:
         speaks = "openai_responses"
-    holder, key = _key_for(name, known, address, keyring, is_own=base_url is None)
+    holder_name = name if not base_url else _holder(name, known, address, keyring)
+    holder = known if holder_name in (None, name) else KNOWN[holder_name]
+    key = None if holder_name is None else keyring.key(holder_name, holder.keys)
+    withheld = "" if holder_name is not None else _withheld(name, known, address)
     if key is None and holder.needs_key and not is_loopback(address.host):
-        raise NoProvider(_no_key(name, holder, address, base_url is None), provider=name)
+        raise NoProvider(withheld or _no_key(name, holder), provider=name)
     asked = HttpProvider(
         name=name,
         shape=_shape(speaks),
@@ -159,6 +170,7 @@ def provider_for(
         headers={"anthropic-version": "2023-06-01"} if speaks == "anthropic" else {},
         key_header=_header(speaks, holder),
         key=key,
+        withheld=withheld if withheld and keyring.key(name, known.keys) is not None else "",
         links=links,
         retries=retries or Retries(),
         clock=clock,
@@ -172,7 +184,7 @@ def is_configured(provider: str, keyring: Keyring) -> bool:
     known = KNOWN.get(name)
     if known is None:
         return keyring.base_url(name, ()) is not None
-    own = keyring.base_url(name, known.urls)
+    own = keyring.base_url(name, _urls(name, known))
     address = address_of(_ollama_host(own) if name == "ollama" else own) if own else None
     if address is not None and is_loopback(address.host):
         return True
@@ -197,18 +209,45 @@ def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str
     raise NoProvider(f"no provider is named for the model {model!r}: write it as provider/id")
 
 
-def _key_for(
-    name: str, known: Known, address: Address, keyring: Keyring, *, is_own: bool
-) -> tuple[Known, Secret | None]:
-    """(who the address belongs to, the key to send there). `is_own`: the address is the user's for `name`."""
-    holder_name, holder = name, known
-    if not is_own:
-        at = provider_at_host(host_of(address.place))
-        if at not in (None, "local", name) and at in KNOWN:
-            holder_name, holder = at, KNOWN[at]
-        if address.scheme == "http" and not is_loopback(address.host):
-            return holder, None
-    return holder, keyring.key(holder_name, holder.keys)
+def _holder(name: str, known: Known, address: Address, keyring: Keyring) -> str | None:
+    """Whose key may go to `address`, which a client gave for the provider `name`; none: nobody's."""
+    if _is_own(known, address) or any(
+        _is_same_place(_ollama_host(named) if name == "ollama" else named, address)
+        for named in keyring.named(name, _urls(name, known))
+    ):
+        return name
+    # An address of another provider's, who serves this model too: its own key then.
+    return next((other for other, its in KNOWN.items() if its.needs_key and _is_own(its, address)), None)
+
+
+def _is_own(known: Known, address: Address) -> bool:
+    """Whether `address` is the provider's own: the same host and port, not a name that looks like it."""
+    if known.base_url is not None and _is_same_place(known.base_url, address):
+        return True
+    if address.scheme != "https" or address.port not in (None, 443):
+        return False
+    return any(
+        address.host.endswith(host) if host.startswith(".") else address.host == host for host in known.hosts
+    )
+
+
+def _is_same_place(named: str, address: Address) -> bool:
+    """Whether `named`, an address or a host alone (then over https), is at the host and port of `address`."""
+    at = address_of(named if "://" in named else f"https://{named}")
+    return at is not None and (at.scheme, at.host, _port(at)) == (
+        address.scheme,
+        address.host,
+        _port(address),
+    )
+
+
+def _port(address: Address) -> int:
+    return address.port or (443 if address.scheme == "https" else 80)
+
+
+def _urls(name: str, known: Known) -> tuple[str, ...]:
+    """The variables in which the user may name an address for a provider that is known."""
+    return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN else ())
 
 
 def _no_address(name: str) -> str:
@@ -217,17 +256,24 @@ def _no_address(name: str) -> str:
     return f"no address is known for the provider {name!r}: give base_url"
 
 
-def _no_key(name: str, holder: Known, address: Address, is_own: bool) -> str:
-    if address.scheme == "http" and not is_own:
-        return (
-            f"no key is sent to {address.place} over plain http: use https, or set the provider's own address"
-        )
+def _no_key(name: str, holder: Known) -> str:
     where = " or ".join(holder.keys) or "its key"
     return f"no key for {name}: set {where} before the daemon starts, or write it into {KEYS_FILE}"
 
 
+def _withheld(name: str, known: Known, address: Address) -> str:
+    """Why no key goes to an address that a client gave, and what allows it."""
+    plain = " over plain http" if address.scheme == "http" else ""
+    variables = _urls(name, known)
+    where = f", or set {variables[0]} before the daemon starts" if variables else ""
+    return (
+        f"no key is sent to {address.place}{plain}: it is not an address of {name}'s, and you did not name "
+        f'it for this key. To allow it, add `hosts = ["{address.place}"]` to [{name}] in {KEYS_FILE}{where}'
+    )
+
+
 def _variable(name: str) -> str:
-    return re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_") + "_API_KEY"
+    return re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_")
 
 
 def _ollama_host(host: str) -> str:

@@ -18,6 +18,7 @@ from msgspec import Struct
 from compactd.imports import breathing_imports
 from compactd.providers.base import Cause
 from compactd.providers.network import Address, address_of, proxy_for, trusted, trusting_nobody
+from compactd.providers.unpacking import NotUnpackable, Unpacker
 
 if TYPE_CHECKING:
     import ssl
@@ -46,7 +47,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     total_s: float = 3600.0
     """From the first byte sent to the last received, of one request."""
     body_bytes: int = 100 * 1024 * 1024
-    """Of an answer, as it is after decompression: a model that never ends is cut off here."""
+    """Of an answer, packed and unpacked: a model that never ends is cut off here."""
     line_bytes: int = 16 * 1024 * 1024
     """Of one line or event."""
     error_bytes: int = 1024 * 1024
@@ -82,6 +83,8 @@ class Answer:
         self._deadline = deadline
         self.is_whole = False
         """The body was read to its end: the connection can serve another request."""
+        self.unread = ""
+        """Why `text` could not unpack an error's body, for a person; empty if it could."""
 
     @property
     def status(self) -> int:
@@ -94,20 +97,33 @@ class Answer:
         return {name.lower(): value for name, value in self._response.headers.items()}
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The body's pieces as they arrive. Raises `Broken`, also for one that stalls or is too long."""
-        size = 0
-        async with aclosing(_pieces(self._response)) as pieces:
-            while True:
-                piece = await _within(
-                    _next(pieces), self._limits.idle_s, self._deadline, "stream", "sent nothing more"
-                )
-                if piece is None:
-                    self.is_whole = True
-                    return
-                size += len(piece)
-                if size > self._limits.body_bytes:
-                    raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
-                yield piece
+        """The body's pieces as they arrive, unpacked. Raises `Broken`, also for one that stalls or is too
+        long, and for one that is compressed in a way that is not accepted."""
+        received, size = 0, 0
+        try:
+            unpacker = Unpacker(self.headers.get("content-encoding", ""))
+            async with aclosing(_pieces(self._response)) as pieces:
+                while True:
+                    piece = await _within(
+                        _next(pieces), self._limits.idle_s, self._deadline, "stream", "sent nothing more"
+                    )
+                    if piece is None:
+                        self.is_whole = True
+                        return
+                    received += len(piece)
+                    for step in unpacker.steps(piece):
+                        size += len(step)
+                        if max(received, size) > self._limits.body_bytes:
+                            raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
+                        yield step
+                        if unpacker.is_packed:
+                            # One packed piece makes up to 64 MiB: the other sessions go on in between.
+                            await asyncio.sleep(0)
+                    if received > self._limits.body_bytes:
+                        raise Broken("limit", f"sent more than {self._limits.body_bytes} bytes")
+        except NotUnpackable as refused:
+            self.unread = str(refused)
+            raise Broken("answer", self.unread) from None
 
     def let_go(self) -> None:
         """Parts httpx's response from its stream, which hold each other (httpx 0.28.1, `BoundAsyncStream`):
@@ -282,7 +298,8 @@ class Links:
 
 
 async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes, None]:
-    async for piece in response.aiter_bytes():
+    # Not `aiter_bytes`: httpx unpacks every layer that the head names, a whole piece at once.
+    async for piece in response.aiter_raw():
         yield piece
 
 
@@ -334,8 +351,6 @@ async def _within(step: Awaitable[T], limit_s: float, deadline: float, phase: Ca
         raise Broken("connection", "could not be reached through the proxy") from None
     except httpx.ConnectError as error:
         raise Broken("connection", f"could not be reached ({_kind(error)})") from None
-    except httpx.DecodingError:
-        raise Broken("answer", "sent a body that does not decompress") from None
     # Their texts may quote a header, and with it a key.
     except (httpx.LocalProtocolError, httpx.UnsupportedProtocol, httpx.InvalidURL):
         raise Broken("answer", "cannot be asked: the request is not valid HTTP") from None

@@ -5,6 +5,7 @@ Nowhere else: a workspace's file could send the user's conversations and key whe
     [openai]
     key = "sk-…"
     base_url = "https://gateway.example/v1"   # if it is not the provider's own
+    hosts = ["eu.gateway.example"]            # more places that may have this key, if a client names them
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     key: str | None = None
     base_url: str | None = None
+    hosts: tuple[str, ...] = ()
+    """Where the key may go besides: hosts over https, or `scheme://host:port`."""
 
 
 class Keyring:
@@ -80,6 +83,14 @@ class Keyring:
                 return text
         entry = self._known().get(provider)
         return None if entry is None else entry.base_url
+
+    def named(self, provider: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Every address that the user named for the key of `provider`, in the environment or the file."""
+        entry = self._known().get(provider)
+        in_file = () if entry is None else ((entry.base_url or "").strip(), *entry.hosts)
+        return tuple(
+            text for text in (*(self._environ.get(name, "").strip() for name in names), *in_file) if text
+        )
 
     def _known(self) -> dict[str, Entry]:
         if self._wrong is not None:
@@ -130,7 +141,8 @@ def _entries(path: Path) -> dict[str, Entry]:
             entries[provider_of(name)] = msgspec.convert(given, Entry)
         except msgspec.ValidationError:
             raise NoProvider(
-                f"{KEYS_FILE}: a provider has a `key` and a `base_url`, both text; {name!r} has other things"
+                f"{KEYS_FILE}: a provider has a `key` and a `base_url`, both text, and `hosts`, a list of "
+                f"texts; {name!r} has other things"
             ) from None
     return entries
 

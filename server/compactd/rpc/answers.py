@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from compactd.core.entries import Appended, Compacted, CompactionBegun, Item, Pruned
 from compactd.core.fold import Fold
 from compactd.core.lookup import Lookup, Tried
-from compactd.core.observed import Observed
+from compactd.core.observed import LASTS_S, Observed, doubt_of
 from compactd.core.pins import pinned_of
 from compactd.core.said import quoted, said
 from compactd.core.settings import IgnoredSetting, values_of
@@ -97,9 +97,12 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed]) -> Raw:
                         provider=one.provider,
                         base_url=one.base_url,
                         window=one.window,
-                        by=one.by,
+                        by="server" if one.by == "server" else "rejection",
                         at=one.at,
                         source=one.source,
+                        until=one.at + LASTS_S,
+                        confirmed=one.by != "sighting",
+                        doubt=doubt_of(one) if one.by == "sighting" else "",
                     )
                     for one in observed
                 ),

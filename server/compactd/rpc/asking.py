@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.core.asked import CompactRequest
+from compactd.core.endpoints import bare_endpoint, has_secret_place
 from compactd.core.intake import New, Report
 from compactd.core.model_names import provider_of
 from compactd.core.observed import Observed, key
@@ -24,6 +25,23 @@ from compactd.messages import Message, Tool
 from compactd.recovery import FailedRequest
 from compactd.rpc import wire
 
+SECRET_LEFT_OUT = (
+    "what `base_url` held besides scheme, host, port and path was left out: compactd keeps no credentials in "
+    "an address. Put a key into keys.toml, or into the provider's environment variable"
+)
+"""A warning for `session/start`."""
+
+
+def endpoint_of(base_url: str | None) -> str | None:
+    """A client's `base_url`, without user, password, query and fragment."""
+    return None if base_url is None else bare_endpoint(base_url)
+
+
+def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
+    """What to say of an address that held more than an address."""
+    base_url = model.base_url if isinstance(model, wire.ModelRef) else None
+    return (SECRET_LEFT_OUT,) if base_url is not None and has_secret_place(base_url) else ()
+
 
 def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]:
     """(name, base URL) of the model."""
@@ -32,7 +50,7 @@ def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]
             raise InvalidParams("model is empty; leave it out, or name one", "$.model")
         return model, None
     name = model.id if model.provider is None else f"{model.provider}/{model.id}"
-    return name, model.base_url
+    return name, endpoint_of(model.base_url)
 
 
 def tools_of(raws: tuple[Raw, ...] | None) -> tuple[tuple[Tool, Raw], ...] | None:

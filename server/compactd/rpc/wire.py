@@ -44,7 +44,8 @@ class ModelRef(Wire, frozen=True, kw_only=True, omit_defaults=True):
     id: Annotated[str, Meta(min_length=1)]
     provider: str | None = None
     base_url: str | None = None
-    """The endpoint, where it is not the provider's own."""
+    """The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query
+    in it is left out, with a warning."""
 
 
 class ClientInfo(Wire, frozen=True, kw_only=True):
@@ -779,6 +780,13 @@ class ObservedInfo(Wire, frozen=True, kw_only=True):
     by: Literal["rejection", "server"]
     at: float
     source: str
+    until: float
+    """Unix seconds: no longer in force then, unless it is met again."""
+    confirmed: bool
+    """False: a doubtful rejection, in force only in the session that saw it, until another one of a request
+    of another size names the same window."""
+    doubt: str
+    """Why it is doubtful; empty where it is not."""
 
 
 class ListModelsResult(Wire, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from providers.loopback.script import (
     LongLine,
     Noise,
     Overflow,
+    Packed,
     Plain,
     Redirect,
     Silence,
@@ -72,6 +73,12 @@ class Player:
             case Fail(status, body, headers):
                 text = line(self.wire.failure(FAILURES.get(status, "invalid"))[1]) if body is None else body
                 return await self.whole(status, text, headers=headers)
+            case Packed(body, encoding, status, kind):
+                named = {"Content-Type": kind, "Content-Encoding": encoding, "Content-Length": str(len(body))}
+                self._write_head(status, named)
+                self.writer.write(body)
+                await self.writer.drain()
+                return True
             case Overflow(requested, limit):
                 status, given = self.wire.overflow(requested, limit)
                 return await self.whole(status, line(given))

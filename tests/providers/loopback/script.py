@@ -83,6 +83,16 @@ class Fail:
 
 
 @dataclass(frozen=True)
+class Packed:
+    """A body of bytes under a `Content-Encoding`, as a gateway compresses it, or says that it did."""
+
+    body: bytes
+    encoding: str = "gzip"
+    status: int = 200
+    kind: str = "text/event-stream"
+
+
+@dataclass(frozen=True)
 class Overflow:
     """The prompt is too long, in the provider's own words."""
 
@@ -184,6 +194,7 @@ Step = (
     | Noise
     | Dribble
     | Fail
+    | Packed
     | Overflow
     | ErrorEvent
     | ErrorIn200
@@ -202,8 +213,8 @@ Step = (
 STEPS = {
     kind.__name__: kind
     for kind in (
-        Answer, Plain, Noise, Dribble, Fail, Overflow, ErrorEvent, ErrorIn200, Stall, Silence, Hangup, Cut,
-        TornJson, EmptyBody, Html, Redirect, Endless, LongLine,
+        Answer, Plain, Noise, Dribble, Fail, Packed, Overflow, ErrorEvent, ErrorIn200, Stall, Silence, Hangup,
+        Cut, TornJson, EmptyBody, Html, Redirect, Endless, LongLine,
     )
 }  # fmt: skip
 

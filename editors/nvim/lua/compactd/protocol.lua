@@ -21,7 +21,7 @@
 ---@class compactd.ModelRef
 ---@field id string
 ---@field provider? string|nil
----@field base_url? string|nil The endpoint, where it is not the provider's own.
+---@field base_url? string|nil The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning.
 
 --- `compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here.
 ---@class compactd.GivenSettings
@@ -745,6 +745,9 @@
 ---@field by "rejection"|"server"
 ---@field at number
 ---@field source string
+---@field until number Unix seconds: no longer in force then, unless it is met again.
+---@field confirmed boolean False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window.
+---@field doubt string Why it is doubtful; empty where it is not.
 
 --- Result of `models/forget`.
 ---@class compactd.ForgetResult

@@ -51,11 +51,12 @@ class FactHandlers(Area):
 
     async def models_lookup(self, params: wire.LookupParams, request: Request) -> wire.LookupResult:
         """By the ladder of the registry, and what the model's server taught."""
-        asked = (params.model, params.provider, params.base_url)
+        base_url = asking.endpoint_of(params.base_url)
+        asked = (params.model, params.provider, base_url)
         name = params.model if params.provider is None else f"{params.provider}/{params.model}"
-        await self._daemon.ask_server(name, params.base_url)
+        await self._daemon.ask_server(name, base_url)
         found = await self._daemon.find_model(*asked)
-        learned = self._daemon.learned.of(found, params.base_url)
+        learned = self._daemon.learned.of(found, base_url)
         answer = answers.lookup_of(with_observed(found, learned))
         if params.explain is not True:
             return answer
@@ -77,10 +78,14 @@ class FactHandlers(Area):
         daemon = self._daemon
         found = None
         if params.model is not None:
-            found = await daemon.find_model(params.model, params.provider, params.base_url)
+            base_url = asking.endpoint_of(params.base_url)
+            found = await daemon.find_model(params.model, params.provider, base_url)
         is_meant = asking.observation_meant(params, found)
         forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
         if forgotten:
+            for session in self._sessions.open.values():
+                if session.sighting is not None and is_meant(session.sighting):
+                    session.sighting = None
             daemon.refresh_sessions()
         return wire.ForgetResult(forgotten=forgotten)
 

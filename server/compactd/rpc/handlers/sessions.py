@@ -65,6 +65,7 @@ class SessionHandlers(Area):
             seq=session.seq,
             warnings=(
                 *started.warnings,
+                *asking.endpoint_warnings(params.model),
                 *self._daemon.outside.warnings(session.working_dir),
                 *told,
                 *self._daemon.catalogue.warnings,

@@ -103,8 +103,8 @@ def test_claude_codes_own_words_are_synthetic_and_its_summaries_are_summaries() 
     )
 
     assert [message.meta for message in messages(file)] == [
-        Meta(synthetic=True),
-        Meta(synthetic=True),
+        Meta(author="unknown", synthetic=True),
+        Meta(author="tool", synthetic=True),
         Meta(type="compaction_summary"),
         None,
     ]

@@ -5,33 +5,56 @@ As openai/codex writes them, `codex-rs/protocol/src/protocol.rs` (`RolloutLine`,
 payload}` with type `session_meta`, `turn_context`, `response_item` (what the model sees), `event_msg` (what
 the screen shows: only its token counts and rollbacks matter here) and `compacted`. The rollouts of 2025
 before September hold the items bare, one a line, after a header.
+
+A user item is a person's prompt unless its parts are fragments that Codex wrote: it tells them by their marks
+itself (`core/src/context/contextual_user_message.rs`, read 2026-11), and so does `_author_of`.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import (
+    FILE,
+    NOTIFICATION,
+    REMINDER,
+    SKILL,
+    SUBAGENT,
+    SUMMARY,
+    author_of_wrapped,
+)
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
 from compactd.formats.loose import Given, count_in, object_in, objects_in, text_in
 from compactd.formats.openai_responses import read_message
 from compactd.formats.parts import NULL, fields, first_byte, string
 from compactd.formats.session_file import Collected, SessionFile, text_field, unix_seconds
-from compactd.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.messages import Author, Block, BlockMeta, Meta, Text, Thinking, ToolCall, ToolResult
 
 _ENCRYPTED = "[The summary is encrypted: only OpenAI can read it.]"
 
-_BY_PROGRAM = (
-    "<environment_context>",
-    "<user_instructions>",
-    "<permissions instructions>",
-    "<turn_aborted>",
-    "<subagent_notification>",
-    "<skill>",
-    "# AGENTS.md instructions for",
+_FRAGMENTS: Final[tuple[tuple[str, Author], ...]] = (
+    ("<environment_context>", REMINDER),
+    ("<permissions instructions>", REMINDER),
+    ("<user_instructions>", FILE),
+    ("# AGENTS.md instructions for", FILE),
+    ("<turn_aborted>", NOTIFICATION),
+    ("<subagent_notification>", SUBAGENT),
+    ("<skill>", SKILL),
+    ("Warning: apply_patch was requested via", REMINDER),
+    ("Warning: Your account was flagged", REMINDER),
+    ("Warning: The maximum number of unified exec processes", REMINDER),
+    ("Another language model started to solve this problem", SUMMARY),
 )
-"""How user items begin that the program wrote (codex-rs/protocol/src/protocol.rs, its tags; 2026-11)."""
+"""How the parts begin that Codex wrote (openai/codex, codex-rs/core/src/context/*.rs, read 2026-11). A part
+that is one tagged block is a fragment too, whatever its tag: a shell command that the user ran and its output
+(`<user_shell_command>`), a hook's words, another program's context (`<external_ci>`), a review's findings."""
+
+_AROUND_PROMPTS: Final = (REMINDER, FILE, NOTIFICATION, SUBAGENT, SKILL)
+"""Authors of what Codex puts around the prompts by itself, without a person doing anything for it."""
 
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output")
@@ -59,6 +82,8 @@ class Reading:
         self.session = Collected("codex")
         self._provider = ""
         self._names: dict[str, str] = {}
+        self._is_subagents = False
+        """Whether the prompts are another agent's."""
         self._message_id: str | None = None
         """Which message a record is part of, where our own writer says it."""
         self._unspoken: list[Block] = []
@@ -100,7 +125,10 @@ class Reading:
             self._provider = text_in(meta, "model_provider")
             base = text_field(object_in(meta, "base_instructions"), "text")
             session.system_prompt = base or text_field(meta, "instructions")
-            if object_in(meta, "source"):
+            source = object_in(meta, "source")
+            if source and "custom" not in source:
+                # `{"custom": "…"}` is a person's session in another program (protocol.rs, SessionSource).
+                self._is_subagents = True
                 session.warn("this is a sub-agent's session; the one it worked for is in another file")
 
     def _model(self, model: str) -> None:
@@ -163,8 +191,8 @@ class Reading:
         meta: Meta | None = None
         if role == "developer":
             meta = Meta(kind="developer", synthetic=True)
-        elif role == "user" and blocks and isinstance(blocks[0], Text):
-            meta = Meta(synthetic=True) if blocks[0].text.lstrip().startswith(_BY_PROGRAM) else None
+        elif role == "user":
+            meta, blocks = _told_apart(blocks, SUBAGENT if self._is_subagents else None)
         self.session.add(
             "system" if role == "system" else "user",
             blocks,
@@ -232,6 +260,32 @@ class Reading:
         if places:
             session.pinned[place] = tuple(places)
         session.summary(text_in(payload, "message") or _ENCRYPTED, created_at=at)
+
+
+def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Meta | None, tuple[Block, ...]]:
+    """(marks of a user item, its blocks): one author for all of its texts, or one for each."""
+    authors = [_author_of(block.text) or otherwise for block in blocks if isinstance(block, Text)]
+    first = authors[0] if authors else otherwise
+    if first is not None and None not in authors:
+        return Meta(author=first, synthetic=first in _AROUND_PROMPTS and otherwise is None), blocks
+    if first is None and not any(authors):
+        return None, blocks
+    marked = iter(authors)
+    return None, tuple(
+        Text(text=block.text, meta=BlockMeta(author=author))
+        if isinstance(block, Text) and (author := next(marked)) is not None
+        else block
+        for block in blocks
+    )
+
+
+def _author_of(text: str) -> Author | None:
+    """The author of a fragment; none for what a person typed."""
+    begin = text[:200].lstrip()
+    for form, author in _FRAGMENTS:
+        if begin.startswith(form):
+            return author
+    return author_of_wrapped(text)
 
 
 def _key_of(item: Given) -> str:

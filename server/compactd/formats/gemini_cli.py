@@ -6,15 +6,23 @@ As google-gemini/gemini-cli writes them, `packages/core/src/services/chatRecordi
 its id replaces itself; `$set` changes the header, or all messages after a compression; `$rewindTo` takes back
 what came from a record on. A compression's summary is a user record with `<state_snapshot>`
 (`chatCompressionService.ts`).
+
+A user record is a prompt, with the parts that Gemini CLI added to it: what the prompt refers to with `@`
+stands behind it from `--- Content from referenced files ---` on (`packages/cli/src/ui/hooks/
+atCommandProcessor.ts`), hooks' words and notes are parts of their own. Where the program sent something else
+than what was typed, `displayContent` holds what was typed (`packages/core/src/core/geminiChat.ts`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
 from compactd.errors import CompactdError
 from compactd.formats.gemini import read_message
 from compactd.formats.lines import Warn, mend_surrogates, records, utf8
@@ -31,11 +39,16 @@ from compactd.formats.loose import (
 )
 from compactd.formats.parts import NULL, first_byte, string
 from compactd.formats.session_file import Collected, SessionFile, text_field, unix_seconds
-from compactd.messages import Block, Text, Thinking, ToolCall, ToolResult
+from compactd.messages import Author, Block, BlockMeta, Text, Thinking, ToolCall, ToolResult
 
 SNAPSHOT = "<state_snapshot>"
 _SHOWN = ("info", "error", "warning")
 """Records that the screen showed and no model saw."""
+_REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
+"""How the first part begins that is no prompt's. No part behind it is."""
+_GO_ON: Final = ("Please continue.", "System: Please continue.")
+"""What Gemini CLI tells the model by itself."""
+_REFERENCE: Final = re.compile(r"@\S+")
 
 
 def read(data: bytes) -> SessionFile:
@@ -52,7 +65,7 @@ def read(data: bytes) -> SessionFile:
     if log.taken_back:
         session.warn(f"{log.taken_back} messages were taken back by a rewind")
     starts: dict[str, int] = {}
-    reader = _Reader(session)
+    reader = _Reader(session, is_subagents=text_in(log.about, "kind") == "subagent")
     for record_id in log.order:
         starts[record_id] = len(session.messages)
         kept = starts.get(log.first_kept.get(record_id, ""))
@@ -136,8 +149,10 @@ class _Log:
 
 
 class _Reader:
-    def __init__(self, session: Collected) -> None:
+    def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
         self._session = session
+        self._is_subagents = is_subagents
+        """Whether the prompts are another agent's."""
         self._answered: set[str] = set()
 
     def record(self, record: Given, record_id: str) -> None:
@@ -162,7 +177,25 @@ class _Reader:
             self._result(block, None, at)
         # Whatever stands beside a function's answer came with it: Gemini CLI sends a user's words alone.
         rest = [block for block in blocks if not isinstance(block, ToolResult)]
-        self._session.add("user", rest, id=record_id, created_at=at)
+        shown = _text_of(_blocks({"content": record.get("displayContent", NULL)}, "user"))
+        self._session.add("user", self._told_apart(rest, shown), id=record_id, created_at=at)
+
+    def _told_apart(self, blocks: Sequence[Block], shown: str) -> list[Block]:
+        """The blocks of a user record, with the author of each text that no person typed. `shown`: what was
+        typed, where the record says it."""
+        told: list[Block] = []
+        is_referenced = False
+        for block in blocks:
+            if isinstance(block, Text):
+                is_referenced = is_referenced or block.text.lstrip().startswith(_REFERENCED)
+                author = FILE if is_referenced else _author_of(block.text, shown)
+                if author is None and self._is_subagents:
+                    author = SUBAGENT
+                if author is not None:
+                    told.append(Text(text=block.text, meta=BlockMeta(author=author)))
+                    continue
+            told.append(block)
+        return told
 
     def _answer(self, record: Given, record_id: str, at: float | None) -> None:
         model = text_in(record, "model")
@@ -202,7 +235,27 @@ class _Reader:
 
 
 def _plain(record: Given) -> str:
-    return "\n".join(block.text for block in _blocks(record, "user") if isinstance(block, Text))
+    return _text_of(_blocks(record, "user"))
+
+
+def _text_of(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def _author_of(text: str, shown: str) -> Author | None:
+    """The author of a part; none for what was typed, or where `authors.spans` finds what was not."""
+    if text.strip() in _GO_ON:
+        return REMINDER
+    wrapped = author_of_wrapped(text)
+    if wrapped is not None or not shown.strip():
+        return wrapped
+    is_shown = text.startswith(shown) or _without_paths(text) == _without_paths(shown)
+    return None if is_shown else UNKNOWN
+
+
+def _without_paths(text: str) -> list[str]:
+    """The words of a prompt; a path that it refers to may be written otherwise where it is shown."""
+    return _REFERENCE.sub("@", text).split()
 
 
 def _blocks(record: Given, role: str) -> list[Block]:

@@ -3,6 +3,9 @@
 As inspirepan/klaude-code writes them, `src/klaude_code/session/codec.py` (`{type: class name, data}`) and
 `protocol/message.py`, read 2026-11. A `CompactionEntry` names by `first_kept_index` the first event, counted
 from 0, that stays in the context; a `RewindEntry` takes back what came from `reverted_from_index` on.
+
+A `UserMessage` whose `source` is `user`, or none, was typed; with `bash_mode` it is a shell command and its
+output. All that the program attaches (files, memory, skills, reminders) is a `DeveloperMessage`.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import REMINDER, UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
 from compactd.formats.loose import Given, count_in, number_in, object_in, objects_in, text_in, texts_in
@@ -57,11 +61,14 @@ def _event(session: Collected, kind: str, data: Given, starts: list[int]) -> Non
         case "SystemMessage":
             session.add("system", _blocks(data), id=id, created_at=at)
         case "DeveloperMessage":
-            meta = Meta(kind="developer", synthetic=True)
+            meta = Meta(kind="developer", author=REMINDER, synthetic=True)
             session.add("user", _blocks(data), id=id, created_at=at, meta=meta)
         case "UserMessage":
-            shell = text_in(data, "source") == "bash_mode"
-            meta_or_none = Meta(kind="bash_execution") if shell else None
+            source = text_in(data, "source") or "user"
+            meta_or_none = None
+            if source != "user":
+                shell = source == "bash_mode"
+                meta_or_none = Meta(kind="bash_execution") if shell else Meta(author=UNKNOWN)
             session.add("user", _blocks(data), id=id, created_at=at, meta=meta_or_none)
         case "AssistantMessage":
             usage = object_in(data, "usage")

@@ -5,12 +5,16 @@ As matteing/opal writes them, `opal/lib/opal/session/session.ex` and `opal/lib/o
 `parent_id`; the conversation is the path from the root to `current_id`. A compaction takes messages away and
 puts one in their place whose `metadata.type` is `compaction_summary`. Newer files are Erlang's tables, which
 only Opal reads.
+
+A message of role user was typed unless its metadata has a type: `branch_summary` is a model's account of an
+abandoned branch (`opal/lib/opal/session/branch_summary.ex`).
 """
 
 from __future__ import annotations
 
 from msgspec import Raw
 
+from compactd.core.authors import SUMMARY, UNKNOWN
 from compactd.errors import CompactdError, InvalidParams
 from compactd.formats.lines import records
 from compactd.formats.loose import Given, object_in, objects_in, text_in, texts_in
@@ -81,6 +85,9 @@ def _message(session: Collected, given: Given) -> None:
                 modified_files=texts_in(about, "modified_files"),
             )
             session.summary(text, id=id, meta=meta)
+        case "user" if kind := text_in(about, "type"):
+            author = SUMMARY if kind == "branch_summary" else UNKNOWN
+            session.add("user", said, id=id, meta=Meta(author=author, synthetic=True))
         case "user":
             session.add("user", said, id=id)
         case "system":

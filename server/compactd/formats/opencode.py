@@ -4,6 +4,9 @@ As anomalyco/opencode (once sst/opencode) defines them, `packages/opencode/src/s
 `Part`, `ToolState`) and `session/index.ts`, read 2026-11. A compaction is a user message with a `compaction`
 part (`tail_start_id`: the first message that stayed), then the assistant's answer with `summary: true`. A
 part of type `tool` is a call with what came of it. Times are milliseconds.
+
+A text part with `synthetic: true` is the program's, also beside typed ones: a file that was referred to, an
+agent's notice, a reminder (`session/prompt.ts`). A `subtask` part holds a command's prompt.
 """
 
 from __future__ import annotations
@@ -11,16 +14,31 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import FILE, SUBAGENT, UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats.documents import opened
 from compactd.formats.loose import Given, list_in, number_in, object_in, objects_in, text_in
 from compactd.formats.parts import NULL, fields, first_byte
 from compactd.formats.rendering import data_url
 from compactd.formats.session_file import Collected, SessionFile, is_true, text_field
-from compactd.messages import Block, Document, Image, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
+from compactd.messages import (
+    Author,
+    Block,
+    BlockMeta,
+    Document,
+    Image,
+    Meta,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 _SILENT = ("step-start", "step-finish", "snapshot", "patch", "retry", "agent", "compaction")
 """Parts that no model sees."""
+_FILE_FOLLOWS = ("Called the Read tool", "Called the List tool", "Called the list tool")
+"""How the synthetic part begins behind which a file's text follows, in synthetic parts of its own."""
 
 
 def read(data: bytes) -> SessionFile:
@@ -32,10 +50,11 @@ def read(data: bytes) -> SessionFile:
     session.session_id = text_field(info, "id")
     session.title = text_field(info, "title")
     session.working_dir = text_field(info, "directory")
-    if "parentID" in info:
+    is_subagents = "parentID" in info
+    if is_subagents:
         session.warn("this is a sub-agent's session; the one it worked for is in another file")
     reverted = text_in(object_in(info, "revert"), "messageID")
-    reading = _Reading(session)
+    reading = _Reading(session, is_subagents=is_subagents)
     for index, raw in enumerate(messages):
         try:
             given = fields(raw, f"$.messages[{index}]", "a message")
@@ -50,8 +69,10 @@ def read(data: bytes) -> SessionFile:
 
 
 class _Reading:
-    def __init__(self, session: Collected) -> None:
+    def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
         self._session = session
+        self._is_subagents = is_subagents
+        """Whether the prompts are another agent's."""
         self._starts: dict[str, int] = {}
         self._tail = ""
         """The first message that the compaction at hand kept."""
@@ -67,10 +88,7 @@ class _Reading:
             marker = next((part for part in parts if text_in(part, "type") == "compaction"), None)
             if marker is not None:
                 self._tail = text_in(marker, "tail_start_id")
-            texts = [part for part in parts if text_in(part, "type") == "text"]
-            by_program = bool(texts) and all(is_true(part, "synthetic") for part in texts)
-            meta = Meta(synthetic=True) if by_program else None
-            blocks = [block for part in parts for block in _blocks(part)]
+            meta, blocks = self._told_apart(parts)
             session.add("user", blocks, id=id, created_at=created_at, meta=meta)
             return
         self._model(text_in(info, "providerID"), text_in(info, "modelID"))
@@ -92,6 +110,27 @@ class _Reading:
         for part in parts:
             if text_in(part, "type") == "tool":
                 self._result(part, created_at)
+
+    def _told_apart(self, parts: list[Given]) -> tuple[Meta | None, list[Block]]:
+        """(marks of a user message, its blocks), with the author of each text that no person typed."""
+        blocks: list[Block] = []
+        is_file = False
+        for part in parts:
+            author: Author | None = SUBAGENT if self._is_subagents else None
+            kind = text_in(part, "type")
+            if kind == "text" and is_true(part, "synthetic"):
+                is_file = is_file or text_in(part, "text").startswith(_FILE_FOLLOWS)
+                author = FILE if is_file else UNKNOWN
+            elif kind == "subtask":
+                author = UNKNOWN
+            for block in _blocks(part):
+                if isinstance(block, Text):
+                    blocks.append(Text(text=block.text, meta=author and BlockMeta(author=author)))
+                else:
+                    blocks.append(block)
+        texts = [part for part in parts if text_in(part, "type") == "text"]
+        by_program = bool(texts) and all(is_true(part, "synthetic") for part in texts)
+        return (Meta(synthetic=True) if by_program else None), blocks
 
     def _model(self, provider: str, model: str) -> None:
         if model:

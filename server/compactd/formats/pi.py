@@ -3,6 +3,10 @@
 As in pi's own session documentation and in files of 2025-11 and 2025-12: a `session` header, `message`
 entries of role user, assistant, toolResult or bashExecution, `compaction` entries with a summary,
 `model_change`. Newer files link their entries by `parentId`; the conversation is then the path to the last.
+
+A message of role user is what was typed, with `<file>` and `<skill>` blocks before it, which
+`core/authors.py` knows (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`,
+`core/agent-session.ts`, 2026-11). What extensions put in comes as a `custom_message` or the role `custom`.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import HOOK, SUMMARY
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
 from compactd.formats.loose import object_in, texts_in
@@ -106,10 +111,11 @@ def _entry(session: Collected, record: _Record) -> None:
             )
             _summary(session, record, entry_id, created_at, meta)
         case "branch_summary":
-            _summary(session, record, entry_id, created_at, Meta(synthetic=True))
+            _summary(session, record, entry_id, created_at, Meta(author=SUMMARY, synthetic=True))
         case "custom_message":
             blocks = _blocks(record.get("content", NULL), "$.content")
-            session.add("user", blocks, id=entry_id, created_at=created_at, meta=Meta(synthetic=True))
+            meta = Meta(author=HOOK, synthetic=True)
+            session.add("user", blocks, id=entry_id, created_at=created_at, meta=meta)
         case "message":
             message = fields(record.get("message", NULL), "$.message", "message")
             _message(session, message, entry_id, created_at)
@@ -161,7 +167,8 @@ def _message(session: Collected, message: _Record, entry_id: str | None, created
             session.add("user", (Text(text=text),), id=entry_id, created_at=created_at, meta=meta)
         case "custom":
             blocks = _blocks(content, "$.message.content")
-            session.add("user", blocks, id=entry_id, created_at=created_at, meta=Meta(synthetic=True))
+            meta = Meta(author=HOOK, synthetic=True)
+            session.add("user", blocks, id=entry_id, created_at=created_at, meta=meta)
         case _:
             pass
 

@@ -1,0 +1,75 @@
+"""What an agent's file holds in the user's role is the user's only where the format says so."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from attacks.hostile_files_a import FILES as OF_A
+from attacks.hostile_files_a import FOREIGN, LIMITS
+from e2e.client import Daemon
+from e2e.talk import turns
+
+ROUNDS = 5
+
+AGENTS_WORDS = ("Goal", "Constraints & Preferences", "Progress", "Done", "In Progress", "Next Steps", "Plan")
+"""Sections whose lines a reader takes for what the user wants, or for what is to be done."""
+
+MARKED = re.compile(r"(?:\[e\d+\] )?\(tool\) ")
+"""How a line begins that is told to be no person's words; in a list, behind compactd's own reference."""
+
+
+def files() -> dict[str, Callable[[Path], Path]]:
+    """The hostile files of every format that has one."""
+    found = dict(OF_A)
+    if importlib.util.find_spec("attacks.hostile_files_b") is not None:
+        found |= importlib.import_module("attacks.hostile_files_b").FILES
+    return found
+
+
+def sections(summary: str) -> dict[str, list[str]]:
+    """By heading of whatever level: its lines."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in summary.splitlines():
+        if heading := re.match(r"#{1,6}\s+(.*?)\s*$", line):
+            lines = found.setdefault(heading[1], [])
+        elif line.strip():
+            lines.append(line)
+    return found
+
+
+def is_foreign(line: str) -> bool:
+    return any(words in line for words in FOREIGN)
+
+
+@pytest.mark.parametrize("name", files())
+def test_no_order_of_a_file_is_the_users_and_every_limit_of_the_users_is(
+    daemon: Daemon, tmp_path: Path, name: str
+) -> None:
+    taken = daemon.call("session/import", path=str(files()[name](tmp_path)))
+    session = taken["session_id"]
+    assert taken["format"] == name
+
+    for number in range(ROUNDS):
+        more = turns(3, 60)
+        daemon.call("session/append", session_id=session, messages=more)
+        done = daemon.call("session/compact", session_id=session, keep_messages=2, strategy="extract")
+        assert done["compacted"], done["reason"]
+        found = sections(done["summary"])
+        constraints = [re.sub(r" \[e\d+\]$", "", line) for line in found["Constraints & Preferences"]]
+        assert sorted(constraints) == sorted(f"- {limit}" for limit in LIMITS), number
+        forged = [line for title in AGENTS_WORDS for line in found.get(title, []) if is_foreign(line)]
+        assert forged == [], number
+        assert done.get("pinned_entry_ids", []) == [], number
+        loose = [
+            line for line in done["summary"].splitlines() if FOREIGN[0] in line and MARKED.match(line) is None
+        ]
+        assert loose == [], number
+
+    history = daemon.call("session/history", session_id=session)
+    assert not is_foreign(history.get("title") or "")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from compactd.formats.aider import ASKED, SHOWN, STARTED
+from compactd.core.authors import USER, author_of
+from compactd.formats.aider import ASKED, LINE_END, SHOWN, STARTED
 from compactd.formats.outgoing import arguments_text, iso, texts_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
@@ -10,22 +11,31 @@ from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
 
 def write(file: SessionFile) -> bytes:
     """The file's bytes. O(bytes)."""
-    pieces = [_message(message) for message, _ in file.messages]
+    pieces: list[str] = []
+    role = ""
+    for message, _ in file.messages:
+        pieces.append(_message(message, after_answer=role == "assistant"))
+        role = message.role
     if not pieces or not pieces[0].startswith(STARTED):
         at = next((message.created_at for message, _ in file.messages if message.created_at), None)
         pieces.insert(0, f"\n{STARTED} at {iso(at)[:19].replace('T', ' ')}\n\n")
     return "".join(pieces).encode("utf-8", "replace")
 
 
-def _message(message: Message) -> str:
+def _message(message: Message, *, after_answer: bool) -> str:
     text = "\n".join(one for one in map(_text, message.content) if one)
     kind = None if message.meta is None else message.meta.kind
     if message.role == "assistant" or kind == "aider_started":
         return f"{text}\n"
-    is_shown = message.role == "tool" or (message.meta is not None and message.meta.synthetic)
-    mark = SHOWN if is_shown else ASKED
     lines = text.split("\n")
-    return "".join(f"{mark}{line}\n" if line.strip() else f"{line}\n" for line in lines)
+    if message.role == "tool" or (message.meta is not None and message.meta.synthetic):
+        return "".join(f"{SHOWN}{line}{LINE_END}\n" if line.strip() else f"{line}\n" for line in lines)
+    if author_of(message) == USER:
+        start = "\n\n" if after_answer else "\n"
+        return start + "".join(f"{ASKED}{line}{LINE_END}\n" for line in lines)
+    # Nothing that reads as the user's own. After an answer, a bare mark would be a heading of its.
+    end = LINE_END if after_answer else ""
+    return "".join(f"{ASKED}{line}{end}\n" for line in lines)
 
 
 def _text(block: Block) -> str:

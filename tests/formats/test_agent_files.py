@@ -44,7 +44,7 @@ CLINE = [
     "user: <task>\nFix the cache\n</task> | <environment_details>\n# Cwd\n</environment_details>",
     'assistant: (hm signed) | I read it. | read_file#t1 {"path": "cache.py"}',
     f"tool: read_file#t1 failed: x = 1 + {PICTURE}",
-    "user: go on",
+    "user: The user provided the following feedback:\n<feedback>\ngo on\n</feedback>",
 ]
 ROO = [
     "user: Fix it",

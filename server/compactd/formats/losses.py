@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
+from compactd.core.authors import USER, stretches
 from compactd.formats.outgoing import arguments_object, is_summary_of, report_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import (
@@ -25,6 +27,8 @@ from compactd.messages import (
 
 _NEAR = 8
 """Messages further on that one is looked for among, where those at hand differ."""
+
+NOT_TYPED = "that no person wrote it"
 
 Loss = tuple[int | None, str]
 """(place of the message, none for the session itself; what is lost)."""
@@ -101,6 +105,11 @@ def _what(message: Message) -> str:
 
 
 def _changed(was: Message, comes: Message) -> Iterator[str]:
+    """Each loss once."""
+    yield from dict.fromkeys(_all_changed(was, comes))
+
+
+def _all_changed(was: Message, comes: Message) -> Iterator[str]:
     yield from _content_changed(was.content, comes.content)
     if was.id is not None and was.id != comes.id:
         yield "the message's id"
@@ -113,6 +122,14 @@ def _changed(was: Message, comes: Message) -> Iterator[str]:
         yield "the stop reason"
     if was.meta is not None:
         yield from _meta_changed(was.meta, comes.meta or Meta())
+    if was.role == "user" and _typed_chars(was) < _typed_chars(comes):
+        yield NOT_TYPED
+
+
+def _typed_chars(message: Message) -> int:
+    """How much of the message a person typed, in characters that are no blanks."""
+    texts = (one.text for one in stretches(message) if one.author == USER)
+    return sum(len("".join(text.split())) for text in texts)
 
 
 def _same_time(was: float, comes: float | None) -> bool:
@@ -123,7 +140,7 @@ def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
     if was.type != comes.type:
         yield "that it is a summary"
     if was.synthetic and not comes.synthetic:
-        yield "that no person wrote it"
+        yield NOT_TYPED
     if was.kind is not None and was.kind != comes.kind:
         yield f"that it is of the kind {was.kind}"
     if was.pinned and not comes.pinned:
@@ -154,6 +171,8 @@ def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[s
 def _plain(block: Block) -> object:
     """What a block says, however it is written."""
     match block:
+        case Text() | Document():
+            return replace(block, meta=None)  # who wrote it is told of the message
         case ToolCall():
             return "call", block.call_id, block.name, _value(arguments_object(block))
         case ToolResult():

@@ -11,6 +11,10 @@ import pytest
 
 from attacks.hostile_files_a import FILES as OF_A
 from attacks.hostile_files_a import FOREIGN, LIMITS
+from compactd.core.authors import stretches
+from compactd.formats.detect import read
+from compactd.formats.session_file import SessionFile
+from compactd.formats.writing import write
 from e2e.client import Daemon
 from e2e.talk import turns
 
@@ -73,3 +77,33 @@ def test_no_order_of_a_file_is_the_users_and_every_limit_of_the_users_is(
 
     history = daemon.call("session/history", session_id=session)
     assert not is_foreign(history.get("title") or "")
+
+
+def typed(file: SessionFile) -> list[str]:
+    return [
+        stretch.text
+        for message, _ in file.messages
+        if message.role == "user"
+        for stretch in stretches(message)
+        if stretch.author == "user"
+    ]
+
+
+@pytest.mark.parametrize("target", ["claude-code", "pi", "klaude", "opal", "opencode"])
+@pytest.mark.parametrize("name", OF_A)
+def test_no_order_becomes_the_users_by_conversion(tmp_path: Path, name: str, target: str) -> None:
+    file = read(OF_A[name](tmp_path).read_bytes())
+
+    said = typed(read(write(file, target).data))
+
+    assert [text for text in said if is_foreign(text)] == []
+    assert all(any(limit in text for text in said) for limit in LIMITS)
+
+
+@pytest.mark.parametrize("target", ["codex", "gemini-cli"])
+def test_a_format_that_cannot_say_who_wrote_a_message_says_that_it_cannot(
+    tmp_path: Path, target: str
+) -> None:
+    written = write(read(OF_A["claude-code"](tmp_path).read_bytes()), target)
+
+    assert any("that no person wrote it" in warning for warning in written.warnings)

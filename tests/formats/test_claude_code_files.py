@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
+import pytest
 from written import AT, USE, claude, lines, messages
 
+from compactd.core.authors import stretches
 from compactd.formats.detect import read
 from compactd.messages import Message, Meta, Text, Thinking, ToolCall, ToolResult
 
@@ -125,3 +128,47 @@ def test_claude_codes_side_chains_duplicates_and_failed_requests_are_no_messages
 
     assert [message.id for message in messages(file)] == ["u1"]
     assert file.warnings == ("1 × message of a sub-agent: left out",)
+
+
+@pytest.mark.parametrize(
+    ("more", "author"),
+    [
+        ({}, None),
+        ({"version": "2.1.196"}, None),
+        ({"version": "2.1.197"}, "unknown"),
+        ({"version": "2.1.330", "promptSource": "typed"}, None),
+        ({"version": "2.1.330", "promptSource": "queued"}, None),
+        ({"version": "2.1.330", "promptSource": "sdk"}, None),
+        ({"version": "2.1.330", "promptSource": "system"}, "unknown"),
+        ({"version": "2.1.330", "origin": {"kind": "human"}}, None),
+        ({"promptSource": "sdk", "origin": {"kind": "task-notification"}}, "notification"),
+        ({"promptSource": "typed", "origin": {"kind": "peer"}}, "subagent"),
+        ({"promptSource": "typed", "origin": "human"}, "unknown"),
+        ({"sourceToolUseID": "a"}, "skill"),
+        ({"scheduledTaskId": "7", "promptSource": "typed"}, "notification"),
+    ],
+)
+def test_a_user_row_of_claude_code_is_typed_only_where_it_says_so(
+    more: dict[str, Any], author: str | None
+) -> None:
+    file = read(lines(claude("user", "u1", "go", **more)))
+
+    assert messages(file)[0].meta == (None if author is None else Meta(author=author, synthetic=True))
+
+
+def test_the_arguments_of_a_slash_command_are_typed_unless_a_tool_ran_it() -> None:
+    command = "<command-name>/review</command-name>\n<command-args>Never push.</command-args>"
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "Launching skill"}
+
+    file = read(
+        lines(
+            claude("user", "u1", command),
+            claude("assistant", "u2", [USE]),
+            claude("user", "u3", [result]),
+            claude("user", "u4", command),
+        )
+    )
+
+    by_person, _, _, by_tool = messages(file)
+    assert [one.text for one in stretches(by_person) if one.author == "user"] == ["Never push."]
+    assert by_tool.meta == Meta(author="tool", synthetic=True)

@@ -39,7 +39,7 @@ _BY_ORIGIN: Final[dict[str, Author]] = {
 a chat server's message, `observer` and `unclassified` say no more, and newer versions may add to them."""
 
 _NAMES_SOURCE_FROM: Final = (2, 1, 197)
-"""From this version at the latest each prompt's row names its `promptSource` (27 of 27 prompts of 2.1.197 to
+"""From this version at the latest each prompt's row names its `promptSource` (35 of 35 prompts of 2.1.197 to
 2.1.330, 2026-11). A row of theirs without one was put there by something else, a plugin for instance."""
 
 _FORMS: Final[tuple[tuple[str, Author], ...]] = (

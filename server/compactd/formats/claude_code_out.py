@@ -13,6 +13,7 @@ from compactd.formats.outgoing import (
     Json,
     arguments_object,
     ids_of,
+    is_by_program,
     is_summary_of,
     iso,
     lines_of,
@@ -69,7 +70,7 @@ class _Writing:
             self.records.append({**boundary, "uuid": f"{id}-boundary", **self._about(message)})
             more["isCompactSummary"] = True
             content = texts_of(message.content)
-        elif message.meta is not None and message.meta.synthetic:
+        elif is_by_program(message):
             more["isMeta"] = True
         self._record("user", id, message, {"role": "user", "content": content}, **more)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from compactd.formats.outgoing import (
     Json,
     arguments_text,
+    is_by_program,
     is_summary_of,
     iso,
     lines_of,
@@ -68,9 +69,9 @@ def _event(message: Message, model: str | None, first_kept: int) -> Json:
         return _record("AssistantMessage", without_none(said))
     if message.role == "system":
         return _record("SystemMessage", said)
-    if meta is not None and meta.synthetic:
+    shell = meta is not None and meta.kind == "bash_execution" and not meta.synthetic
+    if not shell and is_by_program(message):
         return _record("DeveloperMessage", {**said, "role": "developer"})
-    shell = meta is not None and meta.kind == "bash_execution"
     return _record("UserMessage", {**said, "source": "bash_mode"} if shell else said)
 
 

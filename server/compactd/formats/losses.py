@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw
-from msgspec.structs import replace
 
-from compactd.core.authors import USER, stretches
-from compactd.formats.outgoing import arguments_object, is_summary_of, report_of
+from compactd.core.authors import USER, author_of
+from compactd.formats.outgoing import arguments_object, is_summary_of, passes_for_typed, report_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import (
     Block,
@@ -27,8 +26,6 @@ from compactd.messages import (
 
 _NEAR = 8
 """Messages further on that one is looked for among, where those at hand differ."""
-
-NOT_TYPED = "that no person wrote it"
 
 Loss = tuple[int | None, str]
 """(place of the message, none for the session itself; what is lost)."""
@@ -105,11 +102,6 @@ def _what(message: Message) -> str:
 
 
 def _changed(was: Message, comes: Message) -> Iterator[str]:
-    """Each loss once."""
-    yield from dict.fromkeys(_all_changed(was, comes))
-
-
-def _all_changed(was: Message, comes: Message) -> Iterator[str]:
     yield from _content_changed(was.content, comes.content)
     if was.id is not None and was.id != comes.id:
         yield "the message's id"
@@ -122,14 +114,20 @@ def _all_changed(was: Message, comes: Message) -> Iterator[str]:
         yield "the stop reason"
     if was.meta is not None:
         yield from _meta_changed(was.meta, comes.meta or Meta())
-    if was.role == "user" and _typed_chars(was) < _typed_chars(comes):
-        yield NOT_TYPED
+    is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
+    if not is_marked and _passes(was, comes):
+        yield "that no person wrote part of it"
 
 
-def _typed_chars(message: Message) -> int:
-    """How much of the message a person typed, in characters that are no blanks."""
-    texts = (one.text for one in stretches(message) if one.author == USER)
-    return sum(len("".join(text.split())) for text in texts)
+def _passes(was: Message, comes: Message) -> bool:
+    """True where what no person typed will be taken for typed."""
+    foreign = {
+        block.text for block in was.content if isinstance(block, Text) and passes_for_typed(was, block)
+    }
+    return bool(foreign) and any(
+        isinstance(block, Text) and block.text in foreign and author_of(comes, block) == USER
+        for block in comes.content
+    )
 
 
 def _same_time(was: float, comes: float | None) -> bool:
@@ -140,7 +138,7 @@ def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
     if was.type != comes.type:
         yield "that it is a summary"
     if was.synthetic and not comes.synthetic:
-        yield NOT_TYPED
+        yield "that no person wrote it"
     if was.kind is not None and was.kind != comes.kind:
         yield f"that it is of the kind {was.kind}"
     if was.pinned and not comes.pinned:
@@ -171,8 +169,6 @@ def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[s
 def _plain(block: Block) -> object:
     """What a block says, however it is written."""
     match block:
-        case Text() | Document():
-            return replace(block, meta=None)  # who wrote it is told of the message
         case ToolCall():
             return "call", block.call_id, block.name, _value(arguments_object(block))
         case ToolResult():
@@ -180,6 +176,8 @@ def _plain(block: Block) -> object:
             return "result", block.call_id, block.is_error, tuple(_plain(inner) for inner in content)
         case Opaque() | Unknown():
             return "opaque", _value(block.raw)
+        case Text() | Document():
+            return msgspec.structs.replace(block, meta=None)
         case _:
             return block
 

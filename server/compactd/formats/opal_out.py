@@ -7,6 +7,7 @@ from compactd.formats.outgoing import (
     arguments_object,
     calls_of,
     ids_of,
+    is_by_program,
     is_summary_of,
     lines_of,
     model_parts,
@@ -75,4 +76,6 @@ def _message(message: Message) -> Json:
             "read_files": message.meta.read_files,
             "modified_files": message.meta.modified_files,
         }
+    elif message.role == "user" and is_by_program(message):
+        given["metadata"] = {"type": "program"}
     return given

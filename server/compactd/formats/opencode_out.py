@@ -14,6 +14,7 @@ from compactd.formats.outgoing import (
     is_summary_of,
     millis,
     model_parts,
+    passes_for_typed,
     picture_url,
     report_of,
     result_of,
@@ -72,12 +73,14 @@ class _Writing:
             self._answer(id, message, parts)
         elif message.role == "user":
             by_program = message.meta is not None and message.meta.synthetic
-            more: Json = {"synthetic": True} if by_program else {}
-            parts = [
-                {**one, **(more if one["type"] == "text" else {})}
-                for block in message.content
-                if (one := self._part(block, id)) is not None
-            ]
+            parts = []
+            for block in message.content:
+                part = self._part(block, id)
+                if part is not None and part["type"] == "text":
+                    marked = by_program or passes_for_typed(message, block)
+                    parts.append({**part, "synthetic": True} if marked else part)
+                elif part is not None:
+                    parts.append(part)
             self._user(id, message, parts)
 
     def _user(self, id: str, message: Message, parts: list[Json]) -> None:

@@ -10,12 +10,24 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from compactd.core.authors import USER, author_of, spans
 from compactd.core.usage import normalise
 from compactd.errors import CompactdError
 from compactd.formats.neutral_out import encode_message
 from compactd.formats.parts import first_byte, one_line, string
 from compactd.formats.session_file import Line, SessionFile, numbered
-from compactd.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, Usage
+from compactd.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Meta,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 Json = dict[str, object]
 
@@ -26,17 +38,22 @@ WRITER = "compactd"
 """What a file names as the program that wrote it."""
 
 
-def in_pieces(file: SessionFile) -> tuple[SessionFile, tuple[int, ...]]:
+def in_pieces(
+    file: SessionFile, *, by_author: bool = False, joined: bool = False
+) -> tuple[SessionFile, tuple[int, ...]]:
     """(the session with each tool result as a message of its own, of each message its place in `file`).
 
-    A user message with results becomes the results, then the rest; ids as readers give them. O(messages).
+    A user message with results becomes the results, then the rest; ids as readers give them. With `by_author`
+    what would pass for typed is a message of its own too, for a format that can mark messages only; with
+    `joined` all that was not typed is, for a format that has one text for each message. O(characters that
+    users' messages hold).
     """
     lines: list[Line] = []
     origins: list[int] = []
     starts: list[int] = []
     for at, line in enumerate(file.messages):
         starts.append(len(lines))
-        for piece in _pieces(line):
+        for piece in _pieces(line, by_author, joined):
             lines.append(piece)
             origins.append(at)
     starts.append(len(lines))
@@ -48,8 +65,55 @@ def in_pieces(file: SessionFile) -> tuple[SessionFile, tuple[int, ...]]:
     return replace(file, messages=tuple(lines), first_kept=first_kept, pinned=pinned), tuple(origins)
 
 
-def _pieces(line: Line) -> Sequence[Line]:
+def passes_for_typed(message: Message, block: Block) -> bool:
+    """True for text of a user message that no person typed, and that a reader of the text alone would take
+    for typed: a format has to say so, or what is written there gains the user's voice. O(characters)."""
+    if message.role != "user" or not isinstance(block, Text) or author_of(message, block) == USER:
+        return False
+    return any(span.author == USER for span in spans(block.text))
+
+
+def is_by_program(message: Message) -> bool:
+    """True for a user message that a format has to mark as no person's. O(characters)."""
+    if message.meta is not None and message.meta.synthetic:
+        return True
+    return any(passes_for_typed(message, block) for block in message.content)
+
+
+def _by_author(line: Line, joined: bool) -> Sequence[Line]:
+    """A user's message in runs of what was typed and what would only pass for it, or what was not."""
     message = line[0]
+    foreign = [
+        isinstance(block, Text) and author_of(message, block) != USER
+        if joined
+        else passes_for_typed(message, block)
+        for block in message.content
+    ]
+    if all(foreign) or not any(foreign):
+        return (line,)
+    runs: list[tuple[bool, list[Block]]] = []
+    for block, is_foreign in zip(message.content, foreign, strict=True):
+        if runs and (runs[-1][0] == is_foreign or not isinstance(block, Text)):
+            runs[-1][1].append(block)
+        else:
+            runs.append((is_foreign, [block]))
+    made = []
+    for at, (is_foreign, blocks) in enumerate(runs):
+        meta = message.meta
+        if is_foreign:
+            marked = next(block for block in blocks if isinstance(block, Text))
+            meta = Meta(author=author_of(message, marked), synthetic=True)
+        one = replace(message, content=tuple(blocks), id=numbered(message.id, at), meta=meta)
+        made.append((one, Raw(encode_message(one))))
+    return made
+
+
+def _pieces(line: Line, by_author: bool = False, joined: bool = False) -> Sequence[Line]:
+    message = line[0]
+    if by_author and message.role == "user" and len(message.content) > 1:
+        split = _by_author(line, joined)
+        if len(split) > 1:
+            return [piece for one in split for piece in _pieces(one)]
     results = [block for block in message.content if isinstance(block, ToolResult)]
     if not results or (len(results) == len(message.content) == 1 and message.role == "tool"):
         return (line,)

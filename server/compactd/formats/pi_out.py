@@ -6,6 +6,7 @@ from compactd.formats.outgoing import (
     Json,
     arguments_object,
     ids_of,
+    is_by_program,
     is_summary_of,
     iso,
     lines_of,
@@ -65,7 +66,8 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
         if meta is not None and (meta.read_files or meta.modified_files):
             summary["details"] = {"readFiles": meta.read_files, "modifiedFiles": meta.modified_files}
         return {**summary, "firstKeptEntryId": kept} if kept is not None else summary
-    if message.role == "user" and message.meta is not None and message.meta.synthetic:
+    shell = message.meta is not None and message.meta.kind == "bash_execution" and not message.meta.synthetic
+    if message.role == "user" and not shell and is_by_program(message):
         content = [block for block in map(_block, message.content) if block]
         return {"type": "custom_message", "customType": "imported", "content": content, "display": True}
     said: Json = {"role": message.role, "timestamp": millis(message.created_at)}
@@ -80,7 +82,7 @@ def _entry(message: Message, provider: str, model: str, kept: str | None) -> Jso
             "isError": result.is_error,
             "timestamp": said["timestamp"],
         }
-    elif message.meta is not None and message.meta.kind == "bash_execution":
+    elif shell:
         command, _, output = texts_of(message.content).removeprefix("$ ").partition("\n")
         said = {**said, "role": "bashExecution", "command": command, "output": output, "exitCode": 0}
     else:

@@ -35,6 +35,11 @@ _WRITERS = {
 WRITABLE = tuple(_WRITERS)
 """Names of the session files of other programs that are written."""
 
+_MARK_MESSAGES = ("claude-code", "pi", "klaude", "opal")
+"""Formats that can say of a whole user message that no person wrote it, and of no part."""
+_JOIN_TEXTS = ("opal",)
+"""Of those, the ones that hold a message's texts as one."""
+
 _NAMED = 12
 """Runs of entries that one warning names."""
 
@@ -62,7 +67,9 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
     prompt, messages = split_prompt(file)
     lifted = len(file.messages) - len(messages)
     called = (names or [str(at + 1) for at in range(len(file.messages))])[lifted:]
-    pieces, origins = in_pieces(_without(file, lifted, prompt))
+    pieces, origins = in_pieces(
+        _without(file, lifted, prompt), by_author=format in _MARK_MESSAGES, joined=format in _JOIN_TEXTS
+    )
     data = writer(pieces)
     warnings = told(losses(pieces, reader(data)), origins, called)
     tools = ("not kept: the tools that the model was offered",) if file.tools else ()

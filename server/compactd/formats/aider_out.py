@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from compactd.core.authors import USER, author_of
 from compactd.formats.aider import ASKED, LINE_END, SHOWN, STARTED
-from compactd.formats.outgoing import arguments_text, iso, texts_of
+from compactd.formats.outgoing import arguments_text, is_by_program, iso, texts_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -30,7 +29,7 @@ def _message(message: Message, *, after_answer: bool) -> str:
     lines = text.split("\n")
     if message.role == "tool" or (message.meta is not None and message.meta.synthetic):
         return "".join(f"{SHOWN}{line}{LINE_END}\n" if line.strip() else f"{line}\n" for line in lines)
-    if author_of(message) == USER:
+    if not is_by_program(message):
         start = "\n\n" if after_answer else "\n"
         return start + "".join(f"{ASKED}{line}{LINE_END}\n" for line in lines)
     # Nothing that reads as the user's own. After an answer, a bare mark would be a heading of its.

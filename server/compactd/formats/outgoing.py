@@ -73,11 +73,14 @@ def passes_for_typed(message: Message, block: Block) -> bool:
     return any(span.author == USER for span in spans(block.text))
 
 
+def is_synthetic(message: Message) -> bool:
+    """True for a message whose `meta` says that no person wrote it."""
+    return message.meta is not None and message.meta.synthetic
+
+
 def is_by_program(message: Message) -> bool:
     """True for a user message that a format has to mark as no person's. O(characters)."""
-    if message.meta is not None and message.meta.synthetic:
-        return True
-    return any(passes_for_typed(message, block) for block in message.content)
+    return is_synthetic(message) or any(passes_for_typed(message, block) for block in message.content)
 
 
 def _by_author(line: Line, joined: bool) -> Sequence[Line]:

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.collector import without_collector
+from compactd.core.authors import is_typed
 from compactd.core.entries import (
     NULL,
     Appended,
@@ -23,6 +24,7 @@ from compactd.core.entries import (
     EntryId,
     ModelSet,
     Opened,
+    PinSet,
     Pruned,
     Queued,
     SettingsSet,
@@ -32,13 +34,15 @@ from compactd.core.entries import (
     summary_message,
 )
 from compactd.core.intake import New, Report, take
+from compactd.core.pins import is_pinned
 from compactd.core.projection import Pending
 from compactd.core.tokens import messages_tokens, system_tokens, tool_tokens
 from compactd.errors import CompactdError, InvalidParams
 from compactd.following import decode_entries
 from compactd.formats.detect import detect, read
 from compactd.formats.gathering import gathered
-from compactd.formats.mending import Reported, split_prompt, with_reports
+from compactd.formats.mending import Reported, pins_left_out, split_prompt, with_reports
+from compactd.formats.neutral import decode_message
 from compactd.formats.session_file import SessionFile
 from compactd.formats.source import bytes_of
 from compactd.formats.tools import decode_tool
@@ -163,9 +167,12 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
     """The entries without what belongs to the place they came from.
 
     An endpoint and a summariser that a file names could send a conversation, with the user's key, to
-    whoever wrote the file; snapshots are objects in another folder.
+    whoever wrote the file; snapshots are objects in another folder. A pin of what no person typed would keep
+    a stranger's text in every view.
     """
     kept: list[Entry] = []
+    appended = {entry.id: entry for entry in entries if isinstance(entry, Appended)}
+    unpinned: set[EntryId] = set()
     waiting: set[str] = set()
     for entry in entries:
         match entry:
@@ -178,6 +185,15 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
                 kept.append(_without_model(entry, warnings))
             case Snapshot():
                 continue
+            case PinSet(pinned=True):
+                foreign = {one for one in entry.entry_ids if one in appended and not _is_typed(appended[one])}
+                unpinned |= foreign
+                ids = tuple(one for one in entry.entry_ids if one not in foreign)
+                if ids:
+                    kept.append(msgspec.structs.replace(entry, entry_ids=ids))
+            case Appended() if _pins_foreign(entry):
+                kept += (entry, PinSet(at=entry.at, entry_ids=(entry.id,), pinned=False))
+                unpinned.add(entry.id)
             case Queued():
                 # That the daemon asks this session's model is the client's to say, by a prompt of its own.
                 waiting.add(entry.turn_id)
@@ -185,9 +201,23 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
                 waiting.discard(entry.turn_id)
             case _:
                 kept.append(entry)
+    if unpinned:
+        warnings.append(pins_left_out(len(unpinned)))
     if waiting:
         warnings.append(f"{len(waiting)} prompts that waited for an answer were left out; give them again")
     return kept
+
+
+def _is_typed(entry: Appended) -> bool:
+    return is_typed(decode_message(entry.message))
+
+
+def _pins_foreign(entry: Appended) -> bool:
+    """Whether the message pins itself and no person typed it. O(its bytes) at worst."""
+    if b"pinned" not in bytes(entry.message):
+        return False
+    message = decode_message(entry.message)
+    return is_pinned(message) and not is_typed(message)
 
 
 def _without_model(entry: SettingsSet, warnings: list[str]) -> SettingsSet:

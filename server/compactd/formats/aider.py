@@ -101,7 +101,7 @@ class _Reading:
         if kind != self.kind or (kind == "asked" and self._after_blank):
             self.take()
             self.kind, self.lines = kind, []
-            self._may_ask = kind == "asked" and words.startswith(_COMMANDS)
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
         self.lines.append(words)
         if kind in ("started", "shown"):
             self._may_ask = kind == "started" or is_whole

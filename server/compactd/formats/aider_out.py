@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compactd.formats.aider import ASKED, LINE_END, SHOWN, STARTED
-from compactd.formats.outgoing import arguments_text, is_by_program, iso, texts_of
+from compactd.formats.outgoing import arguments_text, is_by_program, is_untyped, iso, texts_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -27,14 +27,12 @@ def _message(message: Message, *, after_answer: bool) -> str:
     if message.role == "assistant" or kind == "aider_started":
         return f"{text}\n"
     lines = text.split("\n")
-    if message.role == "tool" or (message.meta is not None and message.meta.synthetic):
+    texts = [block for block in message.content if isinstance(block, Text)]
+    by_program = bool(texts) and all(is_untyped(message, block) for block in texts)
+    if message.role != "user" or by_program or is_by_program(message):
         return "".join(f"{SHOWN}{line}{LINE_END}\n" if line.strip() else f"{line}\n" for line in lines)
-    if not is_by_program(message):
-        start = "\n\n" if after_answer else "\n"
-        return start + "".join(f"{ASKED}{line}{LINE_END}\n" for line in lines)
-    # Nothing that reads as the user's own. After an answer, a bare mark would be a heading of its.
-    end = LINE_END if after_answer else ""
-    return "".join(f"{ASKED}{line}{end}\n" for line in lines)
+    start = "\n\n" if after_answer else "\n"
+    return start + "".join(f"{ASKED}{line}{LINE_END}\n" for line in lines)
 
 
 def _text(block: Block) -> str:

@@ -31,6 +31,8 @@ from compactd.messages import Block, Message, Meta, Text, ToolCall, ToolResult
 SHELL = "bash"
 BY_USER = "UserInterruption"
 """The `interrupt_type` of what a person says between two steps. Others: `UserRejection`, `UserNewTask`."""
+BY_PROGRAM = "Program"
+"""The same of what no person said, in files that compactd writes."""
 COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
 """The command of an answer: in a block of `bash`, from 2025-11 of `mswea_bash_command` (`action_regex`)."""
 
@@ -78,8 +80,8 @@ class _Reading:
         else:
             failed = (number_in(extra, "returncode") or 0) != 0
             blocks = [self._named(block, failed) for block in message.content]
-            is_later = message.role == "user" and self._has_answered
-            meta = Meta(author=UNKNOWN) if is_later and not _is_typed(extra) else None
+            is_asked = message.role == "user" and (self._has_answered or "interrupt_type" in extra)
+            meta = Meta(author=UNKNOWN) if is_asked and not _is_typed(extra) else None
             self._session.add(message.role, blocks, created_at=at, meta=meta)
 
     def _answer(self, message: Message, extra: Given, at: float | None, *, has_calls: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from compactd import __version__
-from compactd.formats.mini_swe_agent import BY_USER
+from compactd.formats.mini_swe_agent import BY_PROGRAM, BY_USER
 from compactd.formats.outgoing import (
     Json,
     arguments_text,
@@ -143,8 +143,8 @@ def _mini(message: Message) -> Json:
         extra["returncode"] = int(result.is_error)
     else:
         given = {"role": message.role, "content": _content(message.content)}
-    if message.role == "user" and not is_by_program(message):
-        extra["interrupt_type"] = BY_USER
+    if message.role == "user":
+        extra["interrupt_type"] = BY_PROGRAM if is_by_program(message) else BY_USER
     if message.role == "assistant":
         calls = calls_of(message.content)
         given["tool_calls"] = [_call(call) for call in calls]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactd.formats.aider import ASKED, LINE_END, SHOWN, STARTED
+from compactd.formats.aider import ASKED, LINE_END, SHOWN, STARTED, author_of_prompt
 from compactd.formats.outgoing import arguments_text, is_by_program, is_untyped, iso, texts_of
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Image, Message, Text, ToolCall, ToolResult
@@ -29,7 +29,8 @@ def _message(message: Message, *, after_answer: bool) -> str:
     lines = text.split("\n")
     texts = [block for block in message.content if isinstance(block, Text)]
     by_program = bool(texts) and all(is_untyped(message, block) for block in texts)
-    if message.role != "user" or by_program or is_by_program(message):
+    is_foreign = message.role != "user" or by_program or is_by_program(message)
+    if is_foreign and author_of_prompt(text) is None:
         return "".join(f"{SHOWN}{line}{LINE_END}\n" if line.strip() else f"{line}\n" for line in lines)
     start = "\n\n" if after_answer else "\n"
     return start + "".join(f"{ASKED}{line}{LINE_END}\n" for line in lines)

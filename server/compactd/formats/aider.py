@@ -15,10 +15,6 @@ model that imitates all of it is believed.
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
-from collections.abc import Sequence
-from functools import cached_property
-from io import StringIO
 from typing import Final
 
 from compactd.core.authors import TOOL, UNKNOWN
@@ -30,6 +26,10 @@ STARTED = "# aider chat started"
 ASKED, SHOWN = "#### ", "> "
 LINE_END: Final = "  "
 """What aider ends a line with that it marks: Markdown's line break."""
+_BETWEEN_SHOWN: Final = f"{LINE_END}\n{SHOWN}"
+_BETWEEN_ASKED: Final = f"{LINE_END}\n{ASKED}"
+_TAIL_CHARS: Final = 80
+"""How far back blank lines at the end of an answer are looked for."""
 
 _COMMANDS: Final = ("/", "!", "<blank>")
 """How a prompt begins that no model answers; the last is an empty one."""
@@ -45,7 +45,15 @@ _LINTED: Final = "# Fix any errors below, if possible."
 _WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
 """A line in aider's form. Where a file has none, something took the blanks from the ends of its lines: then
 the place of a prompt has to do."""
-_FENCE: Final = re.compile(r"(`{3,}|~{3,})([^\n]*)")
+_FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_RUNS: Final = re.compile(
+    r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
+    r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
+)
+"""Lines that only the model writes, and blank ones; what aider showed; a prompt; any other line. Lines end as
+in a text file: the line ends of Unicode that `splitlines` knows are text here."""
+_BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
+_ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
 
 _QUESTION: Final = "(Y)es/(N)o"
 """Stands in a question of aider's that an earlier answer settled (`confirm_ask`)."""
@@ -54,23 +62,26 @@ _QUESTION: Final = "(Y)es/(N)o"
 def read(data: bytes) -> SessionFile:
     """The session in `data`; what the program showed stands as the user's, `meta.synthetic`. O(bytes)."""
     session = Collected("aider")
-    # Lines end as in a text file: the line ends of Unicode that `splitlines` knows are text here.
-    lines = StringIO(utf8(data, "the file", session.warn).decode(), newline="").readlines()
-    reading = _Reading(session, lines, is_trimmed=_WHOLE.search(data) is None)
-    for at, line in enumerate(lines):
-        if line[0] not in "#>" and reading.kind == "said":  # most lines of any chat
-            reading.lines.append(line)
-        else:
-            reading.line(at, line)
+    text = utf8(data, "the file", session.warn).decode()
+    reading = _Reading(session, text, is_trimmed=_WHOLE.search(data) is None)
+    for found in _RUNS.finditer(text):
+        match found.lastgroup:
+            case "said":
+                reading.said(found.start(), found[0])
+            case "shown":
+                reading.shown(found.start(), found[0])
+            case "asked":
+                reading.asked(found.start(), found[0])
+            case _:
+                reading.line(found.start(), found[0])
     reading.take()
     return reading.session.finished()
 
 
 class _Reading:
-    def __init__(self, session: Collected, whole: Sequence[str], *, is_trimmed: bool) -> None:
+    def __init__(self, session: Collected, text: str, *, is_trimmed: bool) -> None:
         self.session = session
-        self._whole = whole
-        """All lines of the file."""
+        self._text = text
         self.kind = ""
         """Whose words `lines` are: `started`, `shown`, `asked`, `claimed` (a prompt that may be the
         model's) or `said`."""
@@ -81,31 +92,84 @@ class _Reading:
         self._goes_on = False
         """Whether the last line is of what aider showed and goes on without a mark."""
         self._is_trimmed = is_trimmed
-        self._fence = ""
-        """What opened the code block that the last answer left open."""
+        self._open = ""
+        """The signs of the code block that is open at the place `_since`."""
+        self._since = 0
+        """From which place on code blocks are looked for."""
+        self._fence = _FENCE.search(text)
         self._answer = ""
-        """The last answer without its blanks."""
 
-    @cached_property
-    def _fences(self) -> list[tuple[int, bool]]:
-        """(the place, whether it can only open a block) of each line that opens or closes one."""
-        found = ((at, _FENCE.match(line)) for at, line in enumerate(self._whole) if line[0] in "`~")
-        return [(at, bool(fence[2].strip())) for at, fence in found if fence is not None]
+    def _is_in_code(self, at: int) -> bool:
+        """Whether a code block of an answer is open at the place `at`, and not cut off: the next fence can
+        close it. Asked in order. O(characters up to the next fence), each of them once."""
+        while (fence := self._fence_from(self._since)) is not None and fence.start() < at:
+            if not self._open:
+                self._open = fence[1]
+            elif fence[1].startswith(self._open) and not fence[2].strip():
+                self._open = ""
+            self._since = fence.end()
+        return bool(self._open) and not (fence is not None and fence[2].strip())
 
-    def _is_cut_off(self, at: int) -> bool:
-        """Whether the code block that is open before the line `at` was never closed: the next one is opened.
-        The person interrupted the model then, and did not wait for the block's end."""
-        later = bisect_left(self._fences, (at, False))
-        return later < len(self._fences) and self._fences[later][1]
+    def _fence_from(self, place: int) -> re.Match[str] | None:
+        """The first line from `place` on that opens or closes a code block."""
+        if self._fence is not None and self._fence.start() < place:
+            self._fence = _FENCE.search(self._text, place)
+        return self._fence
 
-    def line(self, at: int, line: str) -> None:
-        """Takes in the next line."""
-        text = line.rstrip("\r\n")
-        if not text.strip():
+    def said(self, at: int, lines: str) -> None:
+        """Takes in lines that only the model writes, and blank ones."""
+        if self.kind == "said":
+            self.lines.append(lines)
+            return
+        blank = _BLANK.match(lines)
+        begin = 0 if blank is None else blank.end()
+        if begin:
             self._after_blank, self._goes_on = True, False
             if self.kind:
-                self.lines.append(line)
+                self.lines.append(lines[:begin])
+        if begin == len(lines):
             return
+        first = lines.find("\n", begin) + 1 or len(lines)
+        if self._goes_on and lines[begin:first].rstrip("\r\n").endswith(LINE_END):
+            self.line(at, lines[begin:first])
+            if first < len(lines):
+                self.said(at + first, lines[first:])
+            return
+        self._begin("said", at)
+        self.lines.append(lines[begin:])
+
+    def shown(self, at: int, lines: str) -> None:
+        """Takes in lines of aider's own, in its form."""
+        words = [line for line in lines[2:-3].split(_BETWEEN_SHOWN) if line.strip()]
+        if not words:
+            return
+        if self.kind != "shown":
+            self._begin("shown", at)
+        self.lines += (f"{line}\n" for line in words)
+        self._may_ask, self._open, self._since = True, "", at
+        self._goes_on = self._after_blank = False
+
+    def asked(self, at: int, lines: str) -> None:
+        """Takes in a prompt in aider's form."""
+        words = lines[5:-3].replace(_BETWEEN_ASKED, "\n")
+        kind = self._kind_of(at, f"{ASKED}{LINE_END}")
+        # Two prompts are two messages, unless one is known to be nobody's.
+        if kind != self.kind or (kind == "asked" and self._after_blank):
+            self._begin(kind, at)
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
+        self.lines.append(f"{words}\n")
+        self._after_blank = False
+
+    def _begin(self, kind: str, at: int) -> None:
+        self.take()
+        self.kind, self.lines = kind, []
+        self._may_ask = self._goes_on = self._after_blank = False
+        if kind == "asked":
+            self._open, self._since = "", at
+
+    def line(self, at: int, line: str) -> None:
+        """Takes in a line with a mark, or one that goes on what aider showed."""
+        text = line.rstrip("\r\n")
         kind = self._kind_of(at, text)
         mark = {"asked": ASKED, "claimed": ASKED, "shown": SHOWN}.get(kind, "")
         is_marked = bool(mark) and text.startswith(mark)
@@ -118,16 +182,13 @@ class _Reading:
             return
         # Two prompts are two messages, unless one is known to be nobody's.
         if kind != self.kind or (kind == "asked" and self._after_blank):
-            self.take()
-            self.kind, self.lines = kind, []
-            if kind == "asked":
-                self._fence = ""
+            self._begin(kind, at)
             self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
         self.lines.append(words)
         if kind in ("started", "shown"):
             self._may_ask = kind == "started" or is_whole
         if self._may_ask:
-            self._fence = ""
+            self._open, self._since = "", at
         self._goes_on = kind == "shown" and not is_whole
         self._after_blank = False
 
@@ -145,11 +206,10 @@ class _Reading:
         if self.kind == "said":
             if not is_whole:
                 return "said"
-            is_after_answer = not self._is_trimmed and not "".join(self.lines[-2:]).strip()
-            if not is_after_answer:
+            last = self.lines[-1]
+            if self._is_trimmed or _ENDS_BLANK.search(last, max(0, len(last) - _TAIL_CHARS)) is None:
                 return "claimed"
-            is_open = bool(_open_fence(self.lines, self._fence))
-            return "claimed" if is_open and not self._is_cut_off(at) else "asked"
+            return "claimed" if self._is_in_code(at) else "asked"
         if is_whole and (self._may_ask if self._after_blank else self.kind == "asked"):
             return "asked"
         return "claimed"
@@ -160,8 +220,7 @@ class _Reading:
         if not text.strip():
             return
         if self.kind == "said":
-            self._fence = _open_fence(self.lines, self._fence)
-            self._answer = _bare(text)
+            self._answer = text
             self.session.add("assistant", (Text(text=text),))
             return
         meta = _METAS.get(self.kind)
@@ -173,7 +232,8 @@ class _Reading:
         if by_program is not None:
             return by_program
         # The architect's answer is the editor's prompt (`aider/coders/architect_coder.py`).
-        is_copy = bool(self._answer) and _bare(text) == self._answer
+        begin, answer = text.strip()[:8], self._answer.strip()
+        is_copy = bool(begin) and answer.startswith(begin) and text.split() == answer.split()
         return UNKNOWN if self.kind == "claimed" or is_copy else None
 
 
@@ -182,18 +242,3 @@ def author_of_prompt(text: str) -> Author | None:
     if text.startswith(_LINTED):
         return TOOL
     return UNKNOWN if _QUESTION in text else None
-
-
-def _open_fence(lines: Sequence[str], fence: str) -> str:
-    """The signs of the code block that is open after the lines, where `fence` was open before them."""
-    for line in lines:
-        if line[0] in "`~" and (found := _FENCE.match(line)) is not None:
-            if not fence:
-                fence = found[1]
-            elif found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-    return fence
-
-
-def _bare(text: str) -> str:
-    return "".join(text.split())

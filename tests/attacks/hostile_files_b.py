@@ -86,6 +86,9 @@ def aider(folder: Path) -> Path:
     parts.append(f"> {next(order)}  \n> #### {next(order)}  \n")
     asked(f"# Fix any errors below, if possible.\n\n## Running: lint\n{next(order)}")
     answered("Mended.")
+    asked("/help how?")
+    asked(f"# Question: how?\n\n# Relevant docs:\n\n{next(order)}")
+    answered("So.")
     asked("plan it")
     plan = f"The plan:\n\n- {model}"
     answered(plan)

@@ -8,7 +8,7 @@ summaries of a long chat are not written down, nor calls: it has none.
 A model can write `#### ` too. aider ends each line that it marks with two blanks and puts a blank line before
 a prompt, two after an answer. So a prompt is the user's only in that form, and only after a line that aider
 wrote, after a command, or after an answer that left no code block open (a block that the person cut off is
-none). In a real history of 2024-08, 1,749 of 1,755 prompts are such, and none of the model's headings. A
+none). In a real history of 2024-08, 1,725 of 1,731 prompts are such, and none of the model's headings. A
 model that imitates all of it is believed.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compactd.core.authors import TOOL, UNKNOWN
+from compactd.core.authors import FILE, TOOL, UNKNOWN
 from compactd.formats.lines import utf8
 from compactd.formats.session_file import Collected, SessionFile
 from compactd.messages import Author, Meta, Text
@@ -41,6 +41,10 @@ _METAS = {
 
 _LINTED: Final = "# Fix any errors below, if possible."
 """How a prompt begins that aider made of a linter's output (`aider/linter.py`)."""
+
+_HELP: Final = ("# Question: ", "\n# Relevant docs:")
+"""The same of `/help`, which adds pages of aider's manual (`aider/help.py`). The question comes before it, in
+the command that was typed."""
 
 _WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
 """A line in aider's form. Where a file has none, something took the blanks from the ends of its lines: then
@@ -241,4 +245,6 @@ def author_of_prompt(text: str) -> Author | None:
     """The author of a prompt that aider made, told by its text; none for any other."""
     if text.startswith(_LINTED):
         return TOOL
+    if text.startswith(_HELP[0]) and _HELP[1] in text:
+        return FILE
     return UNKNOWN if _QUESTION in text else None

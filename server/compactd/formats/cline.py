@@ -121,13 +121,11 @@ def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: 
     for place, result in enumerate(results):
         whole = msgspec.structs.replace(result, name=result.name or names.get(result.call_id))
         session.add("tool", (whole,), id=numbered(id, place), created_at=created_at)
-    rest = [block for block in blocks if not isinstance(block, ToolResult)]
-    meta = None
-    if text_in(about, "kind"):
-        meta = Meta(author=REMINDER, synthetic=True)
-    elif wraps:
+    rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
+    by_program = Meta(author=REMINDER, synthetic=True) if text_in(about, "kind") else None
+    if wraps:
         rest = _told_apart(rest)
-    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at, meta=meta)
+    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at, meta=by_program)
 
 
 def _told_apart(blocks: Sequence[Block]) -> list[Block]:

@@ -167,8 +167,8 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
     """The entries without what belongs to the place they came from.
 
     An endpoint and a summariser that a file names could send a conversation, with the user's key, to
-    whoever wrote the file; snapshots are objects in another folder. A pin of what no person typed would keep
-    a stranger's text in every view.
+    whoever wrote the file; snapshots are objects in another folder. A pin of what a tool or a program
+    wrote would keep a stranger's text in every view.
     """
     kept: list[Entry] = []
     appended = {entry.id: entry for entry in entries if isinstance(entry, Appended)}
@@ -186,10 +186,10 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
             case Snapshot():
                 continue
             case PinSet(pinned=True):
-                foreign = {one for one in entry.entry_ids if one in appended and not _is_typed(appended[one])}
+                foreign = {one for one in entry.entry_ids if one in appended and not _may_pin(appended[one])}
                 unpinned |= foreign
                 ids = tuple(one for one in entry.entry_ids if one not in foreign)
-                if ids:
+                if ids or not foreign:
                     kept.append(msgspec.structs.replace(entry, entry_ids=ids))
             case Appended() if _pins_foreign(entry):
                 kept += (entry, PinSet(at=entry.at, entry_ids=(entry.id,), pinned=False))
@@ -208,8 +208,10 @@ def _renamed(entries: Sequence[Entry], session_id: str, warnings: list[str]) -> 
     return kept
 
 
-def _is_typed(entry: Appended) -> bool:
-    return is_typed(decode_message(entry.message))
+def _may_pin(entry: Appended) -> bool:
+    """Whether a mark of `session/pin` on this message is kept: it is a person's or the assistant's."""
+    message = decode_message(entry.message)
+    return message.role == "assistant" or is_typed(message)
 
 
 def _pins_foreign(entry: Appended) -> bool:

@@ -36,7 +36,7 @@ def cline(folder: Path) -> Path:
     def message(role: str, *blocks: Row) -> None:
         rows.append({"role": role, "content": list(blocks), "ts": 1_763_600_000_000 + len(rows)})
 
-    forged = f"<feedback>\n{next(order)}\n</feedback>\n<task>\n{next(order)}\n</task>"
+    forged = f"<feedback>\n{next(order)}\n</feedback>"
     file = f'<file_content path="README.md">\n{breaking_out(next(order))}\n</file_content>'
     details = f"<environment_details>\n{breaking_out(next(order))}\n</environment_details>\n{next(order)}"
     message("user", text(f"<task>\nMend the loader. {LIMITS[0]}\n</task>\n\n{file}"), text(details))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import is_typed
 from compactd.core.entries import (
     NULL,
     Appended,
@@ -195,8 +196,3 @@ def _unpinned(raw: Raw) -> Raw:
     meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])
     meta.pop("pinned", None)
     return Raw(msgspec.json.encode({**fields, "meta": meta}))
-
-
-def is_typed(message: Message) -> bool:
-    """True where a person may have written it: role user, and not made by a program."""
-    return message.role == "user" and not (message.meta is not None and message.meta.synthetic)

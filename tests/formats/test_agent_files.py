@@ -44,7 +44,7 @@ CLINE = [
     "user: <task>\nFix the cache\n</task> | <environment_details>\n# Cwd\n</environment_details>",
     'assistant: (hm signed) | I read it. | read_file#t1 {"path": "cache.py"}',
     f"tool: read_file#t1 failed: x = 1 + {PICTURE}",
-    "user: go on",
+    "user: The user provided the following feedback:\n<feedback>\ngo on\n</feedback>",
 ]
 ROO = [
     "user: Fix it",
@@ -87,12 +87,12 @@ OPENHANDS_V0 = [
 ]
 AIDER = [
     "user synthetic: # aider chat started at 2026-03-01 10:00:00",
-    "user synthetic: aider --model sonnet  \nRepo-map: using 1024 tokens  ",
+    "user synthetic: aider --model sonnet\nRepo-map: using 1024 tokens",
     "user: why is it red?\nlook at a.py",
     "assistant: It is red because of `x`:\n\na.py\n```\nx = 1\n```",
-    "user synthetic: Applied edit to a.py  ",
+    "user synthetic: Applied edit to a.py",
     "user: /undo",
-    "user synthetic: Nothing to undo.  ",
+    "user synthetic: Nothing to undo.",
 ]
 KLAUDE = [
     "system: You are klaude.",

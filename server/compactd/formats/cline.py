@@ -6,13 +6,31 @@ the same list, each message with `id`, `ts` and, if a model wrote it, `modelInfo
 (`sdk/packages/core`, fixture session.messages.json). The SDK's summaries have `metadata.kind`
 `compaction_summary` (`extensions/context/compaction-shared.ts`), Roo's `isSummary`
 (RooCodeInc/Roo-Code, `src/core/condense/index.ts`). All read 2026-11.
+
+The extensions put what tools gave back into user messages as text, in blocks of their own: a header
+`[read_file for 'a.py'] Result:`, then the result (`src/core/task/tools/utils/ToolResultUtils.ts`). What a
+person typed is in `<task>`, `<feedback>`, `<answer>` or `<user_message>` (`src/core/prompts/responses.ts`,
+`src/core/task/index.ts`), and nothing else is. The SDK's user messages are typed unless `metadata.kind` says
+what program wrote them (`sdk/packages/core/src/session/checkpoint-message-filter.ts`).
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from typing import Final
+
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import (
+    REMINDER,
+    SUBAGENT,
+    TOOL,
+    TYPED_TAGS,
+    UNKNOWN,
+    author_of_wrapped,
+)
 from compactd.errors import CompactdError, InvalidParams
 from compactd.formats.anthropic import read_block
 from compactd.formats.documents import opened
@@ -30,7 +48,30 @@ from compactd.formats.loose import (
 )
 from compactd.formats.parts import NULL, elements, fields, string
 from compactd.formats.session_file import Collected, SessionFile, is_true, numbered, text_field
-from compactd.messages import Block, Document, Meta, Text, ToolCall, ToolResult
+from compactd.messages import Author, Block, BlockMeta, Document, Meta, Text, ToolCall, ToolResult
+
+_HEADER: Final = re.compile(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
+"""How a tool's result begins, or its header alone."""
+_ASKING: Final = ("ask_followup_question", "plan_mode_respond", "attempt_completion")
+"""Tools whose result is what the person answered."""
+_LEAD: Final = re.compile(
+    r"\s*(?:"
+    r"The user (?:denied|approved) this operation and provided the following [a-z]+:"
+    r"|The user provided the following feedback:"
+    r"|The user has provided feedback on the results\.[^\n<]*"
+    r"|You seem to be having trouble proceeding\. The user has provided the following feedback[^\n<]*:"
+    r"|New (?:message to respond to|instructions for task continuation)[^\n]*:"
+    r")?\s*"
+    rf"<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
+)
+"""How a block begins that holds what a person typed."""
+_REMINDERS: Final = (
+    "[TASK RESUMPTION]",
+    "[ERROR]",
+    "[NOTE]",
+    "The user approved switching to act mode.",
+)
+_TYPED_TAGS: Final = tuple(f"<{tag}>".encode() for tag in ("task", "feedback", "answer", "user_message"))
 
 
 def read(data: bytes) -> SessionFile:
@@ -41,15 +82,17 @@ def read(data: bytes) -> SessionFile:
     session.session_id = text_field(about, "sessionId")
     session.system_prompt = text_field(about, "system_prompt")
     names: dict[str, str] = {}
+    # The extensions write a list. One without any of their tags is of a program that only copies the form.
+    wraps = not about and any(tag in data for tag in _TYPED_TAGS)
     for index, raw in enumerate(messages):
         try:
-            _message(session, fields(raw, f"$.messages[{index}]", "a message"), names)
+            _message(session, fields(raw, f"$.messages[{index}]", "a message"), names, wraps=wraps)
         except CompactdError as error:
             session.warn(f"message {index + 1} was left out: {error.message}")
     return session.finished()
 
 
-def _message(session: Collected, given: Given, names: dict[str, str]) -> None:
+def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: bool) -> None:
     blocks = _content(given.get("content", NULL))
     at = number_in(given, "ts")
     id, created_at = text_field(given, "id"), at / 1000 if at else None
@@ -78,8 +121,44 @@ def _message(session: Collected, given: Given, names: dict[str, str]) -> None:
     for place, result in enumerate(results):
         whole = msgspec.structs.replace(result, name=result.name or names.get(result.call_id))
         session.add("tool", (whole,), id=numbered(id, place), created_at=created_at)
-    rest = [block for block in blocks if not isinstance(block, ToolResult)]
-    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at)
+    rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
+    by_program = Meta(author=REMINDER, synthetic=True) if text_in(about, "kind") else None
+    if wraps:
+        rest = _told_apart(rest)
+    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at, meta=by_program)
+
+
+def _told_apart(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of an extension's user message, each text that no person typed with its author."""
+    told: list[Block] = []
+    tool = ""  # whose result the next text is
+    for block in blocks:
+        if not isinstance(block, Text):
+            told.append(block)
+            continue
+        author, tool = _author_of(block.text, tool)
+        told.append(block if author is None else Text(text=block.text, meta=BlockMeta(author=author)))
+    return told
+
+
+def _author_of(text: str, tool: str) -> tuple[Author | None, str]:
+    """(who wrote the text, none for a person; the tool whose result the next text is). `tool` is the one
+    whose result this is."""
+    header = _HEADER.match(text)
+    if header is not None and not tool:
+        tool, is_alone = header["tool"], header["result"] is None
+        if is_alone:
+            return TOOL, tool
+        text = text[header.start("result") :]
+    is_typed = _LEAD.match(text) is not None
+    if tool:
+        by_program: Author = SUBAGENT if tool in ("new_task", "use_subagents") else TOOL
+        return None if is_typed and tool in _ASKING else by_program, ""
+    if is_typed:
+        return None, ""
+    if text.lstrip().startswith(_REMINDERS):
+        return REMINDER, ""
+    return author_of_wrapped(text) or UNKNOWN, ""
 
 
 def _content(raw: Raw) -> list[Block]:

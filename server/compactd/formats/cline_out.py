@@ -10,6 +10,7 @@ from compactd.formats.outgoing import (
     Json,
     arguments_object,
     ids_of,
+    is_by_program,
     is_summary_of,
     iso,
     millis,
@@ -53,6 +54,9 @@ def _message(message: Message, id: str, model: str | None) -> Json:
         }
         text = texts_of(message.content)
         said["metadata"] = {"kind": "compaction_summary", "summary": text, "details": details}
+    elif role == "user" and is_by_program(message):
+        # One of the kinds by which Cline knows that no person typed a message.
+        said["metadata"] = {"kind": "recovery_notice"}
     if message.role == "assistant":
         provider, name = model_parts(model)
         if model:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from msgspec import Raw
 from msgspec.structs import replace
 
+from compactd.core.authors import is_typed
+from compactd.core.pins import is_pinned
 from compactd.core.usage import normalise
 from compactd.errors import CompactdError
 from compactd.formats.neutral_out import encode_message
@@ -35,13 +37,15 @@ Reported = tuple[Message, Raw, tuple[Usage, bool] | None]
 
 
 def mended(lines: Sequence[Line], warnings: list[str]) -> Iterator[Line]:
-    """The messages as a daemon takes them: an id that came before is left out, and a broken usage report."""
+    """The messages as a daemon takes them: an id that came before is left out, a broken usage report, and the
+    pin of what no person typed."""
     return ((message, raw) for message, raw, _ in with_reports(lines, warnings))
 
 
 def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reported]:
     """The same, each with its usage report."""
     seen: set[str] = set()
+    unpinned = 0
     for number, (message, raw) in enumerate(lines, start=1):
         whole: Message = message
         report = None
@@ -51,8 +55,19 @@ def with_reports(lines: Sequence[Line], warnings: list[str]) -> Iterator[Reporte
             except CompactdError as error:
                 warnings.append(f"message {number}: its usage report was left out: {error.message}")
                 whole = replace(whole, usage=None)
+        if is_pinned(whole) and not is_typed(whole) and whole.meta is not None:
+            whole = replace(whole, meta=replace(whole.meta, pinned=False))
+            unpinned += 1
         if whole.id is not None and whole.id in seen:
             whole = replace(whole, id=None)
         if whole.id is not None:
             seen.add(whole.id)
         yield whole, raw if whole is message else Raw(encode_message(whole)), report
+    if unpinned:
+        warnings.append(pins_left_out(unpinned))
+
+
+def pins_left_out(count: int) -> str:
+    """The warning that so many messages of a file are not pinned any more."""
+    what = "message was" if count == 1 else "messages were"
+    return f"{count} {what} pinned that no person typed: the pin was left out; set it by session/pin"

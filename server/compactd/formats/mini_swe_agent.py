@@ -5,6 +5,11 @@ As SWE-agent/mini-swe-agent writes them, `src/minisweagent/agents/default.py` (`
 fenced block and the user message after it is its output; from then on (`trajectory_format`
 `mini-swe-agent-1.1`) answers have `tool_calls`, results the role `tool`, and `extra` holds the provider's
 response and the time. The last message may have the role `exit`.
+
+The task before the first answer is a person's. Later user messages are the program's (outputs, and errors of
+the answer's form), unless `extra.interrupt_type` says that the person interrupted or `extra.actions` holds
+the command that they ran (`src/minisweagent/agents/interactive.py`, version 2). Version 1 says neither:
+there, what follows a command is its output.
 """
 
 from __future__ import annotations
@@ -14,15 +19,20 @@ import re
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats import openai
 from compactd.formats.documents import opened
 from compactd.formats.loose import Given, number_in, object_in, text_in
 from compactd.formats.parts import NULL, fields, first_byte
 from compactd.formats.session_file import Collected, SessionFile, text_field
-from compactd.messages import Block, Message, Text, ToolCall, ToolResult
+from compactd.messages import Block, Message, Meta, Text, ToolCall, ToolResult
 
 SHELL = "bash"
+BY_USER = "UserInterruption"
+"""The `interrupt_type` of what a person says between two steps. Others: `UserRejection`, `UserNewTask`."""
+BY_PROGRAM = "Program"
+"""The same of what no person said, in files that compactd writes."""
 COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
 """The command of an answer: in a block of `bash`, from 2025-11 of `mswea_bash_command` (`action_regex`)."""
 
@@ -48,6 +58,7 @@ class _Reading:
     def __init__(self, session: Collected) -> None:
         self._session = session
         self._count = 0
+        self._has_answered = False
         self._open = ""
         """The command that the next user message answers."""
         self._names: dict[str, str] = {}
@@ -62,16 +73,19 @@ class _Reading:
         message = openai.read_message(_json(given), "$.messages")
         if message.role == "assistant":
             self._answer(message, extra, at, has_calls="tool_calls" in given)
-        elif message.role == "user" and self._open:
+        elif message.role == "user" and self._open and not _is_typed(extra):
             result = ToolResult(call_id=self._open, name=SHELL, content=_plain(message.content))
             self._open = ""
             self._session.add("tool", (result,), created_at=at)
         else:
             failed = (number_in(extra, "returncode") or 0) != 0
             blocks = [self._named(block, failed) for block in message.content]
-            self._session.add(message.role, blocks, created_at=at)
+            is_asked = message.role == "user" and (self._has_answered or "interrupt_type" in extra)
+            meta = Meta(author=UNKNOWN) if is_asked and not _is_typed(extra) else None
+            self._session.add(message.role, blocks, created_at=at, meta=meta)
 
     def _answer(self, message: Message, extra: Given, at: float | None, *, has_calls: bool) -> None:
+        self._has_answered = True
         blocks = list(message.content)
         calls = [block for block in blocks if isinstance(block, ToolCall)]
         self._names.update((call.call_id, call.name) for call in calls)
@@ -93,6 +107,10 @@ class _Reading:
         if not isinstance(block, ToolResult):
             return block
         return msgspec.structs.replace(block, name=self._names.get(block.call_id), is_error=failed)
+
+
+def _is_typed(extra: Given) -> bool:
+    return text_in(extra, "interrupt_type").startswith("User") or "actions" in extra
 
 
 def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:

@@ -4,6 +4,9 @@ As OpenHands/software-agent-sdk defines them, `openhands-sdk/openhands/sdk/event
 `llm_convertible/` `action.py`, `observation.py`, `message.py`, `system.py`), read 2026-11: each event has
 `kind`, its class's name. Actions with one `llm_response_id` came in one answer. A `Condensation` names the
 events that it takes out of the model's view, with a summary or without. Version 0 is read by `openhands_v0`.
+
+A `MessageEvent` of role user is a person's if its `source` is `user` and it names no `sender`, which another
+agent's does. Its `extended_content` holds skills, which a repository may bring.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import SKILL, UNKNOWN
 from compactd.errors import CompactdError, InvalidParams
 from compactd.formats.documents import opened
 from compactd.formats.lines import Warn, records
@@ -20,7 +24,18 @@ from compactd.formats.loose import Given, is_object, list_in, object_in, objects
 from compactd.formats.parts import NULL, fields, first_byte, string
 from compactd.formats.rendering import data_url
 from compactd.formats.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
-from compactd.messages import Block, Image, Message, Meta, Opaque, Text, Thinking, ToolCall, ToolResult
+from compactd.messages import (
+    Block,
+    BlockMeta,
+    Image,
+    Message,
+    Meta,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 _SILENT = (
     "CondensationRequest",
@@ -116,8 +131,16 @@ class Reading:
             self.session.add("assistant", (*_thinking(given), *blocks), id=id, created_at=at)
             return
         role = text_in(given, "role")
-        meta = Meta(synthetic=True) if text_in(event, "source") == "environment" else None
-        blocks += blocks_of(event.get("extended_content", NULL))
+        source = text_in(event, "source")
+        meta = None
+        if source == "environment":
+            meta = Meta(synthetic=True)
+        elif role != "system" and (source != "user" or text_in(event, "sender")):
+            meta = Meta(author=UNKNOWN)
+        blocks += [
+            Text(text=block.text, meta=BlockMeta(author=SKILL)) if isinstance(block, Text) else block
+            for block in blocks_of(event.get("extended_content", NULL))
+        ]
         self.session.add("system" if role == "system" else "user", blocks, id=id, created_at=at, meta=meta)
 
     def _action(self, event: Given, id: str | None, at: float | None) -> None:

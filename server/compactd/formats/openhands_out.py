@@ -9,6 +9,7 @@ from compactd.formats.outgoing import (
     arguments_text,
     calls_of,
     ids_of,
+    is_by_program,
     is_summary_of,
     iso,
     picture_url,
@@ -54,9 +55,8 @@ class _Writing:
         elif message.role == "tool":
             self._result(id, message)
         else:
-            by_program = message.meta is not None and message.meta.synthetic
             said = {"role": message.role, "content": _content(message.content)}
-            source = "environment" if by_program or message.role == "system" else "user"
+            source = "environment" if message.role == "system" or is_by_program(message) else "user"
             self._event("MessageEvent", id, message, source, llm_message=said)
         self._of.append([str(event["id"]) for event in self.events[start:]])
 

@@ -4,6 +4,9 @@ As All-Hands-AI/OpenHands wrote them until 2026, `openhands/events/serialization
 `openhands/events/tool.py` (`ToolCallMetadata`) and `openhands/events/action/agent.py`
 (`CondensationAction`), read 2026-11. Events have whole numbers as ids; an observation's `cause` is the action
 that it answers; `tool_call_metadata` holds the model's own call and response.
+
+A message of the source `user` is typed, but for the task that the model gave to another agent: it follows the
+action `delegate` (`openhands/controller/agent_controller.py`, `start_delegate`).
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import UNKNOWN
 from compactd.formats.loose import Given, count_in, list_in, number_in, object_in, objects_in, text_in
 from compactd.formats.openhands import Reading
 from compactd.formats.parts import NULL, first_byte
@@ -36,6 +40,8 @@ class ReadingV0(Reading):
 
     def __init__(self, session: Collected) -> None:
         super().__init__(session)
+        self._delegates = False
+        """Whether the last action gave a task to another agent."""
         self._calls: dict[str, tuple[str, str]] = {}
         """By an action's id: (the call's id, its name)."""
 
@@ -69,7 +75,9 @@ class ReadingV0(Reading):
         text: list[Block] = [Text(text=text_in(given, "content") or text_in(event, "message"))]
         if text_in(event, "source") == "user":
             self.start(id)
-            self.session.add("user", text, id=id, created_at=at)
+            meta = Meta(author=UNKNOWN) if self._delegates else None
+            self._delegates = False
+            self.session.add("user", text, id=id, created_at=at, meta=meta)
         else:
             self.say("", text, id, at)
             self.session.report(_usage(event))
@@ -81,6 +89,7 @@ class ReadingV0(Reading):
             text_in(about, "function_name") or kind,
         )
         self._calls[id or ""] = call_id, name
+        self._delegates = kind == "delegate"
         made = _made(about, call_id)
         arguments = made if made is not None else _json(given)
         thought = text_in(given, "thought") or text_in(object_in(given, "thought"), "text")

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.authors import USER, author_of, spans
+from compactd.core.authors import UNKNOWN, USER, author_of, spans
 from compactd.core.usage import normalise
 from compactd.errors import CompactdError
 from compactd.formats.neutral_out import encode_message
@@ -73,22 +73,21 @@ def passes_for_typed(message: Message, block: Block) -> bool:
     return any(span.author == USER for span in spans(block.text))
 
 
+def is_synthetic(message: Message) -> bool:
+    """True for a message whose `meta` says that no person wrote it."""
+    return message.meta is not None and message.meta.synthetic
+
+
 def is_by_program(message: Message) -> bool:
     """True for a user message that a format has to mark as no person's. O(characters)."""
-    if message.meta is not None and message.meta.synthetic:
-        return True
-    return any(passes_for_typed(message, block) for block in message.content)
+    return is_synthetic(message) or any(passes_for_typed(message, block) for block in message.content)
 
 
 def _by_author(line: Line, joined: bool) -> Sequence[Line]:
     """A user's message in runs of what was typed and what would only pass for it, or what was not."""
     message = line[0]
-    foreign = [
-        isinstance(block, Text) and author_of(message, block) != USER
-        if joined
-        else passes_for_typed(message, block)
-        for block in message.content
-    ]
+    is_foreign_in = is_untyped if joined else passes_for_typed
+    foreign = [is_foreign_in(message, block) for block in message.content]
     if all(foreign) or not any(foreign):
         return (line,)
     runs: list[tuple[bool, list[Block]]] = []
@@ -102,10 +101,20 @@ def _by_author(line: Line, joined: bool) -> Sequence[Line]:
         meta = message.meta
         if is_foreign:
             marked = next(block for block in blocks if isinstance(block, Text))
-            meta = Meta(author=author_of(message, marked), synthetic=True)
+            author = author_of(message, marked)
+            meta = Meta(author=UNKNOWN if author == USER else author, synthetic=True)
         one = replace(message, content=tuple(blocks), id=numbered(message.id, at), meta=meta)
         made.append((one, Raw(encode_message(one))))
     return made
+
+
+def is_untyped(message: Message, block: Block) -> bool:
+    """True for text that holds nothing a person typed or pasted, told by its author or by its form."""
+    if not isinstance(block, Text):
+        return False
+    if author_of(message, block) != USER:
+        return True
+    return bool(block.text) and not any(span.author == USER or span.pasted for span in spans(block.text))
 
 
 def _pieces(line: Line, by_author: bool = False, joined: bool = False) -> Sequence[Line]:

@@ -4,17 +4,24 @@ As SWE-agent/SWE-agent writes them, `sweagent/agent/agents.py` (`get_trajectory_
 (`HistoryItem`), read 2026-11, and in files of 2024 to 2025. With function calling, an answer has `tool_calls`
 and its result `tool_call_ids`; before, an answer is a `thought` with one `action`, a command, and the user
 message after it is what the command printed.
+
+The last user message before the first answer is the task, as whoever started the run gave it. If it came from
+an issue on GitHub (`replay_config.problem_statement`), its author is not known. All user messages after the
+first answer are the program's.
 """
 
 from __future__ import annotations
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
+from compactd.core.authors import UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats import openai
 from compactd.formats.documents import opened
 from compactd.formats.loose import Given, is_list, is_object, list_in, object_in, objects_in, text_in
+from compactd.formats.neutral_out import encode_message
 from compactd.formats.parts import NULL, fields, string
 from compactd.formats.session_file import Collected, SessionFile, is_true, text_field
 from compactd.messages import Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
@@ -28,26 +35,40 @@ def read(data: bytes) -> SessionFile:
     `InvalidParams` where there is no history. Cost: O(bytes)."""
     session = Collected("swe-agent")
     about, history = opened(data, session.warn, "history")
-    session.model = _model(about.get("replay_config", NULL))
+    config = _config(about.get("replay_config", NULL))
+    session.model = text_field(object_in(object_in(config, "agent"), "model"), "name")
     messages = [fields(raw, f"$.history[{at}]", "a message") for at, raw in enumerate(history)]
     if any("tool_calls" in message for message in messages):
         _with_calls(session, messages)
     else:
         _with_actions(session, messages)
+    _name_authors(session, is_foreign=_is_of_github(config))
     return session.finished()
 
 
-def _model(config: Raw) -> str | None:
-    """`agent.model.name` of the configuration, which is an object or one as text."""
-    if not is_object(config):
-        try:
+def _config(config: Raw) -> Given:
+    """The configuration, which is an object or one as text."""
+    try:
+        if not is_object(config):
             config = Raw(string(config, "$.replay_config").encode())
-            given = fields(config, "$.replay_config", "replay_config")
-        except CompactdError:
-            return None
-    else:
-        given = fields(config, "$.replay_config", "replay_config")
-    return text_field(object_in(object_in(given, "agent"), "model"), "name")
+        return fields(config, "$.replay_config", "replay_config")
+    except CompactdError:
+        return {}
+
+
+def _is_of_github(config: Given) -> bool:
+    """Whether the task is an issue's text (`sweagent/agent/problem_statement.py`)."""
+    given = object_in(config, "problem_statement")
+    return text_in(given, "type") == "github" or "github_url" in given
+
+
+def _name_authors(session: Collected, *, is_foreign: bool) -> None:
+    has_answered = False
+    for at, (message, _) in enumerate(session.messages):
+        has_answered = has_answered or message.role == "assistant"
+        if message.role == "user" and message.meta is None and (has_answered or is_foreign):
+            whole = replace(message, meta=Meta(author=UNKNOWN))
+            session.messages[at] = (whole, Raw(encode_message(whole)))
 
 
 def _with_calls(session: Collected, messages: list[Given]) -> None:

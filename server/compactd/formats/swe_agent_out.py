@@ -5,10 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from compactd import __version__
+from compactd.formats.mini_swe_agent import BY_PROGRAM, BY_USER
 from compactd.formats.outgoing import (
     Json,
     arguments_text,
     calls_of,
+    is_by_program,
+    is_synthetic,
     picture_url,
     report_of,
     result_of,
@@ -41,7 +44,9 @@ def write(file: SessionFile) -> bytes:
             history.append(_answer(message))
             steps.append(_step(message))
         else:
-            more: Json = {"is_demo": True} if message.meta is not None and message.meta.synthetic else {}
+            # After the first answer, a reader takes no user message for a person's anyway.
+            is_demo = is_by_program(message) and (not steps or is_synthetic(message))
+            more: Json = {"is_demo": True} if is_demo else {}
             kind = "system_prompt" if message.role == "system" else "observation"
             given = {"role": message.role, "content": _content(message.content), **more}
             history.append(_item(kind, given))
@@ -138,6 +143,8 @@ def _mini(message: Message) -> Json:
         extra["returncode"] = int(result.is_error)
     else:
         given = {"role": message.role, "content": _content(message.content)}
+    if message.role == "user":
+        extra["interrupt_type"] = BY_PROGRAM if is_by_program(message) else BY_USER
     if message.role == "assistant":
         calls = calls_of(message.content)
         given["tool_calls"] = [_call(call) for call in calls]

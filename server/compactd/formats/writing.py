@@ -35,9 +35,19 @@ _WRITERS = {
 WRITABLE = tuple(_WRITERS)
 """Names of the session files of other programs that are written."""
 
-_MARK_MESSAGES = ("claude-code", "pi", "klaude", "opal")
+_MARK_MESSAGES = (
+    "claude-code",
+    "pi",
+    "klaude",
+    "opal",
+    "cline",
+    "openhands",
+    "swe-agent",
+    "mini-swe-agent",
+    "aider",
+)
 """Formats that can say of a whole user message that no person wrote it, and of no part."""
-_JOIN_TEXTS = ("opal",)
+_JOIN_TEXTS = ("opal", "aider")
 """Of those, the ones that hold a message's texts as one."""
 
 _NAMED = 12

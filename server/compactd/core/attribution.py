@@ -1,9 +1,10 @@
 """What a model's summary says in the user's name, held against what the user typed.
 
-A summary's text is the model's, and the model read what tools printed. A line that it puts under Constraints
-or Goal, or anywhere in the user's name ("the user allowed it"), stays where it is only if the user's typed
-sentences hold it. Any other line becomes a remark of the model's. A reference such as `[e12]` stays only
-where that message exists and, behind a line in the user's name, where the user wrote it.
+A summary's text is the model's, and the model read what tools printed. A line that it puts under Constraints,
+Goal or a plan, or anywhere in the user's name ("the user allowed it"), stays where it is only if the user's
+typed sentences hold it, or for goals and plans, if it was not read in foreign text. Any other line becomes a
+remark of the model's. A reference such as `[e12]` stays only if that message exists; after a rule it names
+the message in which the user set it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from compactd.core.authors import stretches
 from compactd.core.constraints import is_constraint
 from compactd.core.cues import NEGATIVE, pattern
 from compactd.core.entries import EntryId, Item
+from compactd.core.material import texts_of
 from compactd.core.quoting import OWN, neutral, without_frames
 from compactd.core.record import NONE
 from compactd.core.summary import under_heading
@@ -45,6 +47,9 @@ GOAL_CHARS: Final = 300
 _RULES = re.compile(
     r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b|\buser\b"
     r"|do(?:n['’]?t| not)s?\b"
+)
+_PLANS = re.compile(
+    r"\bplans?\b|next step|to-?dos?\b|\bprogress\b|\bdone\b|pending|remaining|\btasks\b|blocked|current work"
 )
 _GOALS = re.compile(r"\bgoals?\b|objective|\btask\b|\brequests?\b|\bintent\b|\baims?\b")
 _VERB = (
@@ -112,6 +117,7 @@ class ForeignWords:
     def __init__(self, originals: Iterable[Item]) -> None:
         self._originals = originals
         self._texts: list[str] | None = None
+        self._models: list[str] | None = None
 
     def holds(self, line: str) -> bool:
         """Whether foreign text holds a third of the telling words of `line`. O(foreign text × words)."""
@@ -129,6 +135,30 @@ class ForeignWords:
             if len(words) - len(open_) >= max(1, FOREIGN_SHARE * len(words)):
                 return True
         return False
+
+    def repeats(self, line: str) -> bool:
+        """Whether a line of foreign text holds nearly all telling words of `line`, and nothing that the model
+        said or noted as a task does. O(foreign text × words)."""
+        words = _telling(line)
+        if len(words) < QUOTED_WORDS:
+            return False
+        most = RULE_SHARE * len(words)
+
+        def held(text: str) -> bool:
+            return sum(word in text for word in words) >= most
+
+        self.holds("")
+        assert self._texts is not None
+        if not any(held(text) and any(map(held, text.split("\n"))) for text in self._texts):
+            return False
+        if self._models is None:
+            self._models = [
+                text.lower()
+                for item in self._originals
+                if item.message.role == "assistant"
+                for text in texts_of(item)
+            ]
+        return not any(map(held, self._models))
 
 
 class TypedWords:
@@ -201,7 +231,8 @@ def attributed(
     `rules`: headings (as `heading_of` gives them) under which each line is a rule of the user's; `mixed`:
     headings under which a line that sets a limit is one. Headings that mean the same in other words count
     too, however they are written. A rule or a
-    claim stays if the user's words hold it; a goal also if no foreign text holds it. Remarks go under the
+    claim stays if the user's words hold it; a goal also if no foreign text holds it, a line of
+    the plan also if it does not repeat a foreign line. Remarks go under the
     heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
     as the text `fits`. O(lines × typed sentences).
     """
@@ -250,7 +281,11 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
         return typed.holds_rule(bare) is not None
     if _IN_THE_USERS_NAME.search(bare) is not None:
         return typed.holds_claim(bare)
-    return kind != "goal" or typed.holds_claim(bare) or not foreign.holds(bare)
+    if kind == "goal":
+        return typed.holds_claim(bare) or not foreign.holds(bare)
+    if kind == "plan":
+        return typed.holds_claim(bare) or not foreign.repeats(bare)
+    return True
 
 
 def _heading(line: str, following: str) -> tuple[str, int] | None:
@@ -276,7 +311,9 @@ def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
         return "mixed"
     if _RULES.search(words) is not None:
         return "rules"
-    return "goal" if _GOALS.search(words) is not None else ""
+    if _GOALS.search(words) is not None:
+        return "goal"
+    return "plan" if _PLANS.search(words) is not None else ""
 
 
 def _with_references(line: str, typed: TypedWords, kind: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compactd.core.constraints import bullets, without_them
 from compactd.core.conversation import Conversation
-from compactd.core.quoting import neutral
+from compactd.core.quoting import TOOL_MARK, neutral
 from compactd.core.record import (
     BLOCKED,
     CHANGES,
@@ -144,7 +144,9 @@ def _said(
             text = conversation.text(place)
             decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
         elif place.role in (ASSISTANT, SUMMARY):
-            body.append(conversation.quoted(place, "assistant"))
+            # A line that an earlier record quoted keeps its mark in front.
+            is_foreign = place.role == SUMMARY and TOOL_MARK in place.text
+            body.append(conversation.quoted(place, "unknown" if is_foreign else "assistant"))
         else:
             body.append(conversation.quoted(place, "unknown"))
     if decided:

@@ -10,12 +10,13 @@ the message in which the user set it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
+from unicodedata import normalize
 
 from msgspec import Struct
 
-from compactd.core.answers import heading_of
 from compactd.core.atoms import COMMON_WORDS, words_of_chunk
 from compactd.core.authors import stretches
 from compactd.core.constraints import is_constraint
@@ -26,6 +27,7 @@ from compactd.core.quoting import OWN, neutral, without_frames
 from compactd.core.record import NONE
 from compactd.core.summary import under_heading
 from compactd.core.typed import typed_sentences
+from compactd.core.unseen import SHOWN
 
 REMARK: Final = "(model) "
 """Begins a line that the model put in the user's name and the user's words do not hold."""
@@ -41,29 +43,54 @@ CLAIM_SHARE: Final = 0.5
 FOREIGN_SHARE: Final = 1 / 3
 """Of the telling words of a goal that the user's words do not hold, those that foreign text holds if the goal
 came from there."""
+HEADING_WORDS: Final = 4
+"""Telling words of a heading that a model may make up under the user's rules or goal."""
+WORDS_IN_ORDER: Final = 60
+"""Words of a sentence whose order is looked at."""
 GOAL_CHARS: Final = 300
 """Of a typed sentence that stands for a goal which was taken out."""
 
 _RULES = re.compile(
-    r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b|\buser\b"
-    r"|do(?:n['’]?t| not)s?\b"
+    r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b"
+    r"|\busers?\b|do(?:n['’]?t| not)s?\b|guardrail|boundar|standing order|restriction|prohibit|forbidden"
+    r"|allowed|guideline"
+    r"|vorgabe|regeln?\b|einschränkung|benutzer|nutzer|contrainte|règles?\b|restricci|reglas?\b|usuario"
+    r"|utilisateur|约束|限制|规则|制約|ルール|ограничени|правила"
 )
+"""Headings under which each line is a rule of the user's, in the languages that models write most."""
 _PLANS = re.compile(
     r"\bplans?\b|next step|to-?dos?\b|\bprogress\b|\bdone\b|pending|remaining|\btasks\b|blocked|current work"
 )
 _GOALS = re.compile(r"\bgoals?\b|objective|\btask\b|\brequests?\b|\bintent\b|\baims?\b")
+_ACTOR = (
+    r"(?:users?|humans?|(?:be)?nutzer(?:in)?|anwender|utilisateur|usuario|utente|пользователь|用户|使用者"
+    r"|ユーザー)"
+)
 _VERB = (
-    r"want|wish|ask|said|say|told|tell|request|requir|demand|allow|permit|approv|agree|confirm|accept|prefer"
+    r"waiv|happy|fine|okay|consent|verlang|erlaub|möchte|wünsch|demande|autoris|veut|permite|quiere|pide"
+    r"|want|wish|ask|said|say|told|tell|request|requir|demand|allow|permit|approv|agree|confirm|accept|prefer"
     r"|instruct|insist|authori|grant|need|expect|decid|chose|choos|specif|stat|mention|forb|prohibit|consent|ok"
     r"|gave|give|set|like|must|order|command|direct|clarif|emphasi|reiterat|stress"
 )
 _IN_THE_USERS_NAME = re.compile(
-    rf"\busers?(?:['’]s)?(?:\s+(?:has|had|have|also|then|now|explicitly|already|later|who|is|was|would))*\s+(?:{_VERB})"
-    r"|\b(?:by|per|from|for|according to)\s+(?:the\s+)?user\b"
-    r"|\busers?['’]s?\s+\w+"
+    rf"\b{_ACTOR}(?:['’]s)?(?:\s+(?:has|had|have|also|then|now|explicitly|already|later|who|is|was|would|hat|a))*"
+    rf"\s+(?:{_VERB})"
+    rf"|\b(?:by|per|from|for|according to|von|par|por)\s+(?:(?:the|der|dem|den|le|l['’]|el)\s*)?{_ACTOR}\b"
+    rf"|\b{_ACTOR}['’]s?\s+(?:own\s+|explicit\s+)?(?:request|instruction|constraint|preference|wish|decision|approval"
+    r"|permission|consent|goal|word|rule|demand|order)"
+    r"|(?:用户|使用者|ユーザー|пользовател)"
     r"|\buser[- ](?:approved|requested|specified|confirmed|required|authori[sz]ed|mandated|stated)\b",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
+"""`Constraint: …` at the beginning of a line."""
+_LONG_QUOTATION = re.compile(
+    r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
+)
+_LOOK_ALIKE = str.maketrans("аеорсухіѕјһԁɡո", "aeopcyxisjhdgn", "*`")
+_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_LEET = str.maketrans("013457@$", "oieastas")
+_NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
 _REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
@@ -88,26 +115,33 @@ class Attributed(Struct, frozen=True):
 
 class _Sentence(Struct, frozen=True):
     words: frozenset[str]
+    order: tuple[str, ...]
+    """The telling words as they follow each other."""
     folded: str
     """In lower case, with one blank between words."""
     entry_id: EntryId
     negatives: int
     """How many words in it deny or forbid."""
     numbers: frozenset[str]
+    is_question: bool
+    """It asks; it sets nothing."""
 
     def says(self, rule: _Sentence) -> bool:
         """Whether this sentence sets that rule: it holds the words or nearly all of them, its numbers and
         what makes it affirm, and denies as often. A part of a sentence counts from where a clause begins."""
         at = self.folded.find(rule.folded)
-        if at >= 0 and (
-            self.negatives == rule.negatives or (at > 0 and _CLAUSE.search(self.folded[:at]) is not None)
-        ):
-            return True
+        if at >= 0 and not self.is_question:
+            before = self.folded[:at]
+            denies = pattern(NEGATIVE).search(before) is not None
+            if self.negatives == rule.negatives or (_CLAUSE.search(before) is not None and not denies):
+                return True
         return (
             self.negatives == rule.negatives
+            and not self.is_question
             and rule.numbers <= self.numbers
             and (rule.words & _AFFIRMS) <= self.words
             and len(rule.words & self.words) >= RULE_SHARE * len(rule.words)
+            and _in_order(rule.order, self.order) >= RULE_SHARE * len(rule.order)
         )
 
 
@@ -136,6 +170,23 @@ class ForeignWords:
                 return True
         return False
 
+    def names(self, name: str) -> bool:
+        """Whether foreign text holds this name and the model never wrote it. O(texts)."""
+        self.holds("")
+        return any(name in text for text in self._texts or ()) and not any(
+            name in text for text in self._of_models()
+        )
+
+    def _of_models(self) -> list[str]:
+        if self._models is None:
+            self._models = [
+                text.lower()
+                for item in self._originals
+                if item.message.role == "assistant"
+                for text in texts_of(item)
+            ]
+        return self._models
+
     def repeats(self, line: str) -> bool:
         """Whether a line of foreign text holds nearly all telling words of `line`, and nothing that the model
         said or noted as a task does. O(foreign text × words)."""
@@ -151,14 +202,7 @@ class ForeignWords:
         assert self._texts is not None
         if not any(held(text) and any(map(held, text.split("\n"))) for text in self._texts):
             return False
-        if self._models is None:
-            self._models = [
-                text.lower()
-                for item in self._originals
-                if item.message.role == "assistant"
-                for text in texts_of(item)
-            ]
-        return not any(map(held, self._models))
+        return not any(map(held, self._of_models()))
 
 
 class TypedWords:
@@ -174,7 +218,8 @@ class TypedWords:
             self.entry_ids.add(item.entry_id)
             opening = ""
             for sentence in typed_sentences(item):
-                told = _sentence(sentence, item.entry_id)
+                # What the user quotes of others, the user did not say.
+                told = _sentence(_LONG_QUOTATION.sub(" ", sentence), item.entry_id)
                 self._sentences.append(told)
                 self._words |= told.words
                 opening = opening or sentence
@@ -205,14 +250,19 @@ class TypedWords:
             and _PERMITS.search(rest) is None
         )
 
-    def holds_claim(self, line: str) -> bool:
-        """Whether the user's words hold half of the telling words of what is said in the user's name. A limit
-        or a permission must be in one typed sentence, as a rule is. O(sentences)."""
+    def holds_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
+        """Whether the user's words hold half of the telling words of what is said in the user's name, and
+        each name in it that foreign text holds. A limit or a permission must be in one typed sentence, as a
+        rule is. O(sentences)."""
         words = _telling(line) - _USERS
         if not words:
             return True
         if is_constraint(line) or _PERMITS.search(line) is not None:
             return self.holds_rule(line) is not None
+        if foreign is not None:
+            names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
+            if any(foreign.names(name) and not _telling(name) <= self._words for name in names):
+                return False
         return len(words & self._words) >= CLAIM_SHARE * len(words)
 
 
@@ -239,21 +289,20 @@ def attributed(
     lines = [without_frames(line) for line in body.split("\n")]
     kept: list[str] = []
     remarks: list[str] = []
-    kind, at_goal, goals = "", -1, 0
-    level = 0
+    kind, at_goal, goals, level = "", -1, 0, 0
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
         heading = _heading(line, following)
-        if heading is not None:
-            words, depth = heading
-            if depth <= level or not kind or _kind(words, rules, mixed):
-                kind, level = _kind(words, rules, mixed), depth
+        if heading is not None and _is_heading(heading, kind, (*rules, *mixed), typed, foreign):
+            of_heading = _kind(heading.words, rules, mixed)
+            if heading.level <= level or not kind or of_heading:
+                kind, level = of_heading, heading.level
             kept.append(line)
             if kind == "goal":
                 at_goal = len(kept)
             continue
         found = _ITEM.match(line)
-        said = found[2] if found is not None else line
+        said = found[2] if found is not None and heading is None else line.strip("#*_>= \t")
         if not said.strip() or said.strip() == NONE or _UNDERLINE.match(line):
             kept.append(line)
             continue
@@ -266,41 +315,83 @@ def attributed(
         return Attributed("\n".join(kept))
     moved = [f"- {REMARK}{neutral(_REFERENCE.sub('', remark))}" for remark in remarks]
     asked = list(dict.fromkeys(filter(None, (typed.first, typed.last)))) if at_goal >= 0 and not goals else []
-    while True:
-        text = "\n".join(_filled([*kept[:at_goal], *asked, *kept[at_goal:]] if asked else kept))
-        if moved:
-            text = under_heading(text, "\n".join(moved), remarks_under)
-        if fits(text) or not (asked or moved):
-            return Attributed(text, tuple(remarks))
-        (asked if len(asked) > 1 or not moved else moved).pop()
+    text = ""
+    for openings in (asked, asked[:1], []):
+        bare = "\n".join(_filled([*kept[:at_goal], *openings, *kept[at_goal:]] if openings else kept))
+
+        def text_with(count: int, bare: str = bare) -> str:
+            return under_heading(bare, "\n".join(moved[:count]), remarks_under) if count else bare
+
+        most = bisect_left(range(1, len(moved) + 1), True, key=lambda count: not fits(text_with(count)))
+        text = text_with(most)
+        if most or fits(text):
+            break
+    return Attributed(text, tuple(remarks))
+
+
+def _is_heading(
+    heading: _Heading, kind: str, own: Collection[str], typed: TypedWords, foreign: ForeignWords
+) -> bool:
+    """Whether a line that is written as a heading is one: not a rule, a claim or an order in bold."""
+    words = heading.words
+    if words in own:
+        return True
+    if is_constraint(words) and len(_telling(words)) >= QUOTED_WORDS:
+        return False
+    if _IN_THE_USERS_NAME.search(words) is not None and len(_telling(words)) >= QUOTED_WORDS:
+        return False
+    if kind not in ("rules", "mixed", "goal", "plan"):
+        return not foreign.repeats(words)
+    telling = _telling(words)
+    if len(telling) < QUOTED_WORDS:
+        return _NAME.search(words) is None
+    return heading.is_marked and len(telling) <= HEADING_WORDS and not foreign.holds(words)
 
 
 def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
-    bare = _REFERENCE.sub("", said).strip()
+    bare = _plain(_REFERENCE.sub("", said)).strip()
+    label = _LABEL.match(bare)
+    if label is not None and _kind(label[1].lower(), (), ()) == "rules":
+        kind = "rules"
     if kind == "rules" or (kind == "mixed" and is_constraint(bare)):
-        return typed.holds_rule(bare) is not None
+        return typed.holds_rule(bare) is not None or (
+            label is not None and typed.holds_rule(bare[label.end() :]) is not None
+        )
     if _IN_THE_USERS_NAME.search(bare) is not None:
         return typed.holds_claim(bare)
     if kind == "goal":
-        return typed.holds_claim(bare) or not foreign.holds(bare)
-    if kind == "plan":
+        return typed.holds_claim(bare, foreign) or not foreign.holds(bare)
+    if kind == "plan" or is_constraint(bare):
         return typed.holds_claim(bare) or not foreign.repeats(bare)
     return True
 
 
-def _heading(line: str, following: str) -> tuple[str, int] | None:
-    """(words in lower case, level) of a heading, however it is written; none for any other line."""
-    bare = line.strip()
+class _Heading(Struct, frozen=True):
+    words: str
+    """In lower case, without its marks."""
+    level: int
+    is_marked: bool
+    """It is written with `#`."""
+
+
+def _heading(line: str, following: str) -> _Heading | None:
+    """A heading, however it is written; none for any other line."""
+    bare = line.strip().lstrip("> \t")
     if not bare:
         return None
+    numbered = re.sub(r"\A\d{1,3}[.)]\s+", "", bare)
+    words = " ".join(_plain(numbered).strip("#:：* ").lower().replace(" and ", " & ").split())
     if bare.startswith("#"):
-        return heading_of(line) or bare.strip("#* :").lower(), len(bare) - len(bare.lstrip("#"))
-    if _UNDERLINE.match(following) and len(following.strip()) >= 2 and _ITEM.match(line)[1] is None:  # type: ignore[index]  # it matches any line
-        return " ".join(bare.strip("*: ").lower().replace(" and ", " & ").split()), 2
-    if bare.startswith(("**", "__")) and bare.rstrip(": ").endswith(("**", "__")):
-        return " ".join(bare.strip("*_: ").lower().replace(" and ", " & ").split()), 3
-    if bare.endswith(":") and len(bare) <= 60 and _ITEM.match(line)[1] is None:  # type: ignore[index]  # as above
-        return " ".join(bare.strip("*_: ").lower().replace(" and ", " & ").split()), 4
+        return _Heading(words, len(bare) - len(bare.lstrip("#")), True)
+    is_item = _ITEM.match(bare)[1] is not None and numbered == bare  # type: ignore[index]  # it matches any line
+    if is_item:
+        return None
+    if _UNDERLINE.match(following) and len(following.strip()) >= 2:
+        return _Heading(words, 2, False)
+    if bare.startswith(("**", "__", "*", "_")) and bare.rstrip(": ：").endswith(("*", "_")):
+        return _Heading(words, 3, False)
+    if bare.endswith((":", "：")) and len(bare) <= 60:
+        return _Heading(words, 4, False)
     return None
 
 
@@ -309,7 +400,7 @@ def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
         return "rules"
     if words in mixed:
         return "mixed"
-    if _RULES.search(words) is not None:
+    if _RULES.search(words) is not None or _RULES.search(words.translate(_LEET)) is not None:
         return "rules"
     if _GOALS.search(words) is not None:
         return "goal"
@@ -333,20 +424,36 @@ def _with_references(line: str, typed: TypedWords, kind: str) -> str:
 
 
 def _filled(lines: Sequence[str]) -> Iterator[str]:
-    """`lines` with `(none)` under a heading that lost all that stood under it."""
+    """`lines` with `(none)` under a heading that lost all that stood under it. O(lines)."""
+    depths = [len(line.strip()) - len(line.strip().lstrip("#")) for line in lines]
+    after, next_depth = [0] * len(lines), 1
+    for at in range(len(lines) - 1, -1, -1):
+        after[at] = next_depth
+        if lines[at].strip():
+            next_depth = depths[at]
     for at, line in enumerate(lines):
         yield line
-        if line.lstrip().startswith("#"):
-            rest = next((one for one in lines[at + 1 :] if one.strip()), "#")
-            depth = len(line.strip()) - len(line.strip().lstrip("#"))
-            deeper = len(rest.strip()) - len(rest.strip().lstrip("#"))
-            if rest.lstrip().startswith("#") and deeper <= depth:
-                yield NONE
+        if depths[at] and 0 < after[at] <= depths[at]:
+            yield NONE
+
+
+def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
+    """How many of `some` stand in `others` in the same order, at most. O(product)."""
+    row = [0] * (len(others) + 1)
+    for one in some[:WORDS_IN_ORDER]:
+        before = 0
+        for at, other in enumerate(others[:WORDS_IN_ORDER], 1):
+            before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
+    return row[-1]
 
 
 def _sentence(text: str, entry_id: EntryId) -> _Sentence:
+    text = _plain(text)
+    order = _telling_in_order(text)
     return _Sentence(
-        words=_telling(text),
+        words=frozenset(order),
+        order=order,
+        is_question=text.rstrip(" *_\"'`)").endswith(("?", "？")),
         folded=" ".join(text.lower().split()).strip(" .!\"'`*"),
         entry_id=entry_id,
         negatives=len(pattern(NEGATIVE).findall(text)),
@@ -355,5 +462,15 @@ def _sentence(text: str, entry_id: EntryId) -> _Sentence:
 
 
 def _telling(text: str) -> frozenset[str]:
+    return frozenset(_telling_in_order(text))
+
+
+def _telling_in_order(text: str) -> tuple[str, ...]:
     words = (word for chunk in text.lower().split() for word in words_of_chunk(chunk))
-    return frozenset(word for word in words if word not in COMMON_WORDS)
+    return tuple(word for word in words if word not in COMMON_WORDS)
+
+
+def _plain(text: str) -> str:
+    """`text` as words are looked for in it: without emphasis, look-alike letters and unseen characters."""
+    folded = _EMPHASIS.sub("", normalize("NFKC", text).translate(_LOOK_ALIKE))
+    return folded if folded.isascii() else folded.replace(SHOWN, "")

@@ -15,14 +15,16 @@ from compactd.core.atoms import atoms, plain_path, sentences
 from compactd.core.authors import REMINDER, author_of, spans
 from compactd.core.authors import USER as AUTHOR_USER
 from compactd.core.entries import Item, is_summary
-from compactd.core.fileops import PATH_ARGUMENTS, arguments_of, is_change, paths_in
+from compactd.core.fileops import MAX_PATH_CHARS, PATH_ARGUMENTS, arguments_of, is_change, paths_in
 from compactd.core.roles import (
+    ARGUMENT,
     ASSISTANT,
     HEADER,
     NOTE,
     RESULT,
     SHELL,
     SUMMARY,
+    TODO,
     USER,
     argument_texts,
     in_header,
@@ -48,6 +50,8 @@ OWN_WORDS_CHARS: Final = 6_000
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
 _UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_PLANS = re.compile(r"todo|plan|task|checklist|progress", re.IGNORECASE)
+"""Names of tools that note what is to be done."""
 _OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
 
 
@@ -225,12 +229,15 @@ def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[So
     shown = [block.name]
     rest: list[Source] = []
     for name, value in arguments.items():
-        if isinstance(value, str) and in_header(name, value):
-            shown.append(file_name(value.strip()) if name in PATH_ARGUMENTS else value.strip())
-            texts.append(value)
+        is_path = name in PATH_ARGUMENTS and isinstance(value, str) and 0 < len(value) <= MAX_PATH_CHARS
+        if is_path or (isinstance(value, str) and in_header(name, value)):
+            shown.append(file_name(str(value).strip()) if is_path else str(value).strip())
+            texts.append(str(value))
         else:
             for role, text in argument_texts(name, value):
-                rest.append(Source(role, text, block.call_id))
+                # A list of tickets, say, is no plan of the agent's.
+                is_plan = role != TODO or _PLANS.search(block.name) is not None
+                rest.append(Source(role if is_plan else ARGUMENT, text, block.call_id))
                 texts.append(text)
     role = result_role(block.name, arguments)
     calls.append(Call(block.call_id, role, paths_in(arguments), is_change(arguments)))

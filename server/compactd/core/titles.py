@@ -18,14 +18,14 @@ def title_of(message: Message) -> str | None:
         return None
     for block in message.content:
         if isinstance(block, Text) and author_of(message, block) == USER:
-            # Enough for any title, and it keeps a pasted megabyte cheap.
-            text = block.text[:TITLE_SEARCH_CHARS]
+            text = block.text
             title = next(
                 (
                     title
                     for span in spans(text)
-                    if span.author == USER or span.pasted
-                    if (title := _first_line(text[span.start : span.end])) is not None
+                    if span.author == USER
+                    # Enough for any title, and it keeps a pasted megabyte cheap.
+                    if (title := _first_line(text[span.start : span.end][:TITLE_SEARCH_CHARS])) is not None
                 ),
                 None,
             )

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from compactd.core.authors import is_typed, stretches_of
 from compactd.core.clip import text_of_result
 from compactd.core.entries import Item
-from compactd.core.quoting import TOOL_MARK, quote, quoted_line
+from compactd.core.quoting import TOOL_MARK, neutral, quote, quoted_line
 from compactd.core.tokens import Counter, compact_arguments
+from compactd.core.visible import file_name
 from compactd.messages import Block, Document, Image, Message, Text, ToolCall, ToolResult
 
 _OWN_LABELS = ("User", "Assistant")
@@ -102,11 +103,16 @@ def _said(message: Message, block: Block) -> Iterator[str]:
                 if not is_reminder and (text := stretch.text.strip()):
                     yield quote(text, stretch.author)
         case Image(media_type=media_type):
-            yield quoted_line(f"[image {media_type}]", "assistant")
+            yield f"[image {_name(media_type)}]"
         case Document(title=title, media_type=media_type):
-            yield quoted_line(f"[document {title or media_type}]", "assistant")
+            yield f"[document {_name(title or media_type)}]"
         case _:
             pass
+
+
+def _name(name: str) -> str:
+    """A file's name or kind inside brackets: one that could be taken for more stands in quotes."""
+    return neutral(file_name(name)).replace("]", ")")
 
 
 def _cut(text: str, chars: int) -> str:

@@ -70,7 +70,7 @@ class Editor:
     @property
     def got(self) -> list[bytes]:
         """What came to the agent."""
-        return (self.folder / "got").read_bytes().splitlines(keepends=True)
+        return [line + b"\n" for line in (self.folder / "got").read_bytes().split(b"\n")[:-1]]
 
     @property
     def prompts(self) -> list[list[dict[str, Any]]]:

@@ -148,7 +148,7 @@ def test_the_instructions_of_the_summariser_do_not_leak_into_the_constraints(
     """R22: klaude's model listed what it was told itself among the user's constraints."""
     server.play(Answer(text=SUMMARY.replace("- Never change", "\n".join((*LEAKED, "- Never change")))))
     session = started(daemon, "default", 100_000, settings=MODELLED)
-    append(daemon, session, *turns(10, 300))
+    append(daemon, session, user(0, content="Never change the grammar."), *turns(10, 300))
 
     done = compact(daemon, session, keep_recent=600)
 
@@ -177,7 +177,7 @@ def test_what_the_user_said_is_a_constraint_though_the_summariser_is_told_the_sa
     written = SUMMARY.replace("- Never change", f"- {own}\n- Never change")
     server.play(Answer(text=written), Answer(text=written))
     session = started(daemon, "default", 100_000, settings=MODELLED)
-    append(daemon, session, user(0, content=f"After the tests are green: {own}"), *turns(10, 300))
+    append(daemon, session, user(0, content=f"After the tests are green: {own} Never change the grammar."), *turns(10, 300))
     first = compact(daemon, session, keep_recent=600)
     append(daemon, session, *turns(10, 300))
 

@@ -90,7 +90,7 @@ def test_without_a_model_the_summary_has_the_same_headings(daemon: Daemon) -> No
 def test_the_previous_summary_goes_into_the_new_prompt_to_be_merged(daemon: Daemon, server: Loopback) -> None:
     server.play(Answer(text=SUMMARY), Answer(text=SUMMARY.replace("benchmark", "fuzzer")))
     session = session_of(daemon, settings=MODELLED)
-    append(daemon, session, *turns(4, 400))
+    append(daemon, session, user(0, content="Never change the grammar."), *turns(4, 400))
     compact(daemon, session, keep_recent=900)
     append(daemon, session, *turns(4, 400))
 

@@ -177,7 +177,8 @@ def test_what_the_user_said_is_a_constraint_though_the_summariser_is_told_the_sa
     written = SUMMARY.replace("- Never change", f"- {own}\n- Never change")
     server.play(Answer(text=written), Answer(text=written))
     session = started(daemon, "default", 100_000, settings=MODELLED)
-    append(daemon, session, user(0, content=f"After the tests are green: {own} Never change the grammar."), *turns(10, 300))
+    said = f"After the tests are green: {own} Never change the grammar."
+    append(daemon, session, user(0, content=said), *turns(10, 300))
     first = compact(daemon, session, keep_recent=600)
     append(daemon, session, *turns(10, 300))
 

@@ -20,10 +20,11 @@ from compactd.core.authors import stretches
 from compactd.core.constraints import is_constraint
 from compactd.core.cues import NEGATIVE, pattern
 from compactd.core.entries import EntryId, Item
-from compactd.core.quoting import OWN, neutral, without_frames
+from compactd.core.quoting import OWN, SIGN, neutral, without_frames
 from compactd.core.record import NONE
 from compactd.core.summary import under_heading
 from compactd.core.typed import typed_sentences
+from compactd.messages import Document, Message
 
 REMARK: Final = "(model) "
 """Begins a line that the model put in the user's name and the user's words do not hold."""
@@ -56,6 +57,8 @@ _IN_THE_USERS_NAME = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
+_LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
+"""What passes for a reference and is none that is looked up: `[e12 · user]`, `[ e12]`."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
 _UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
@@ -67,6 +70,21 @@ _PERMITS = re.compile(
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
 _CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_HEADING_WORDS = """
+a all an and any as asked at by constraint constraints do don explicit for from general given goal goals
+hard instruction instructions intent key limit limits made must no not objective objectives of on other
+permission permissions policies policy preference preferences request requested requests required
+requirement requirements rule rules s said set stated t task tasks that the their to user users want wants
+"""
+_OF_HEADINGS = frozenset(_HEADING_WORDS.split())
+"""Words of headings under which the user's words stand; they claim nothing."""
+INNER_WORDS: Final = 3
+"""Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
+_PLAIN = re.compile(r"[\w\s,&/'’-]*")
+"""A heading without a mark, a label or a reference."""
 
 
 class Attributed(Struct, frozen=True):
@@ -112,12 +130,7 @@ class ForeignWords:
     def holds(self, line: str) -> bool:
         """Whether foreign text holds a third of the telling words of `line`. O(foreign text × words)."""
         if self._texts is None:
-            self._texts = [
-                stretch.text.lower()
-                for item in self._originals
-                for stretch in stretches(item.message)
-                if stretch.author not in OWN
-            ]
+            self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
         words = _telling(line)
         open_ = set(words)
         for text in self._texts:
@@ -187,7 +200,7 @@ def attributed(
     heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
     as the text `fits`. O(lines × typed sentences).
     """
-    lines = [without_frames(line) for line in body.split("\n")]
+    lines = [_LIKE_REFERENCE.sub(f"[{SIGN}", without_frames(line)) for line in body.split("\n")]
     kept: list[str] = []
     remarks: list[str] = []
     kind, at_goal, goals = "", -1, 0
@@ -197,11 +210,18 @@ def attributed(
         heading = _heading(line, following)
         if heading is not None:
             words, depth = heading
-            if depth <= level or not kind or _kind(words, rules, mixed):
-                kind, level = _kind(words, rules, mixed), depth
-            kept.append(line)
-            if kind == "goal":
-                at_goal = len(kept)
+            is_inner = kind == "rules" and depth > 2
+            own_kind = _kind(words, rules, mixed)
+            # Below the user's rules nothing is a goal, which would be asked for less.
+            if depth <= level or not kind or own_kind == "rules":
+                kind, level = own_kind, min(depth, level) if is_inner else depth
+            if _says_nothing(words, typed, is_inner=is_inner):
+                kept.append(line)
+                if kind == "goal":
+                    at_goal = len(kept)
+                continue
+            if line.strip():
+                remarks.append(line.strip("# *_:\t"))
             continue
         found = _ITEM.match(line)
         said = found[2] if found is not None else line
@@ -251,6 +271,20 @@ def _heading(line: str, following: str) -> tuple[str, int] | None:
     return None
 
 
+def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
+    """Whether a heading only names what follows: it claims nothing in the user's name that the user did not
+    say, and, with `is_inner` under the user's rules, is short."""
+    telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
+    is_plain = _PLAIN.fullmatch(words) is not None
+    if not telling and (is_plain or not is_inner):
+        return True
+    if is_inner and (len(telling) > INNER_WORDS or not is_plain):
+        return typed.holds_rule(words) is not None
+    if is_constraint(words) or _IN_THE_USERS_NAME.search(words) is not None:
+        return typed.holds_claim(words)
+    return True
+
+
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
     if words in rules:
         return "rules"
@@ -287,6 +321,16 @@ def _filled(lines: Sequence[str]) -> Iterator[str]:
             deeper = len(rest.strip()) - len(rest.strip().lstrip("#"))
             if rest.lstrip().startswith("#") and deeper <= depth:
                 yield NONE
+
+
+def _foreign_texts(message: Message) -> Iterator[str]:
+    """What others wrote in it; also the titles of documents, which a summariser reads."""
+    for stretch in stretches(message):
+        if stretch.author not in OWN:
+            yield stretch.text
+    for block in message.content:
+        if isinstance(block, Document) and block.title:
+            yield block.title
 
 
 def _sentence(text: str, entry_id: EntryId) -> _Sentence:

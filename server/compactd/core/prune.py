@@ -17,7 +17,7 @@ from compactd.core.entries import EntryId, Item, Stub, is_summary
 from compactd.core.fileops import PATH_ARGUMENTS, arguments_of
 from compactd.core.pairs import Matched, match
 from compactd.core.pins import is_pinned
-from compactd.core.quoting import neutral, quoted_line
+from compactd.core.quoting import quoted_line
 from compactd.core.rules import Settings
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import Text, ToolCall, ToolResult
@@ -157,7 +157,7 @@ def stub_text(result: ToolResult, call: ToolCall | None, tokens: int, entry_id: 
     size = f"{tokens:,} tokens" if lines < 2 else f"{tokens:,} tokens, {lines:,} lines"
     error = first_error(said)
     size += f"; {quoted_line(error, 'tool')}" if error else ""
-    return f"{MARK}{neutral(about)} — {size}; session/expand {entry_id} shows it]"
+    return f"{MARK}{quoted_line(about, 'assistant')} — {size}; session/expand {entry_id} shows it]"
 
 
 def first_error(text: str) -> str:

@@ -7,6 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.quoting import quoted_line
+
 LEAD: Final = "[Conversation summary — older messages were compacted]"
 NATURE: Final = (
     "Record of the conversation before this point. It is not a request; do not answer it. "
@@ -63,7 +65,9 @@ def file_tags(files: Files) -> str:
         ("modified-files", files.modified, files.more_modified),
     ):
         if paths or more:
-            lines = [*paths, f"({more} more)"] if more else list(paths)
+            lines = [quoted_line(path, "assistant") for path in paths]
+            if more:
+                lines.append(f"({more} more)")
             blocks.append("\n".join((f"<{tag}>", *lines, f"</{tag}>")))
     return "\n".join(blocks)
 

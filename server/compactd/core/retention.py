@@ -21,8 +21,9 @@ from compactd.core.constraints import NO_DEMANDS, Constraints, without_them
 from compactd.core.entries import Item, is_summary
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.naming import Names
-from compactd.core.quoting import quoted_line
+from compactd.core.quoting import OWN, quoted_line
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
+from compactd.core.said import said
 from compactd.core.units import FactCache
 from compactd.messages import Author, Retention
 
@@ -171,7 +172,7 @@ class FactSearch:
             line = without_them(stood.get(fact.text, ""), self._demands)
             if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
                 continue
-            line = f"- {line if fact.text in line else ' '.join(fact.text.split())}"
+            line = f"- {line if fact.text in line else self._alone(fact)}"
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
@@ -192,6 +193,16 @@ class FactSearch:
         if known is None:
             known = self._written[path] = any(stands_alone(text, path) for text in self._texts)
         return known
+
+    def _alone(self, fact: Fact) -> str:
+        """A fact by itself, marked if neither the user nor the assistant wrote it."""
+        is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own)
+        return quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
+
+    @cached_property
+    def _own(self) -> list[str]:
+        """What the user and the assistant wrote."""
+        return [part.text for item in self._removed for part in said(item.message) if part.author in OWN]
 
     @cached_property
     def _texts(self) -> list[str]:

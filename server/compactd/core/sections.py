@@ -23,7 +23,7 @@ from compactd.core.record import (
     SECTIONS,
     Layout,
 )
-from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, SUMMARY, TODO, USER
+from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, TODO, USER
 
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
@@ -143,7 +143,7 @@ def _said(
         if place.role == ASSISTANT and place.marked:
             text = conversation.text(place)
             decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
-        elif place.role in (ASSISTANT, SUMMARY):
+        elif place.role == ASSISTANT:
             body.append(conversation.quoted(place, "assistant"))
         else:
             body.append(conversation.quoted(place, "unknown"))

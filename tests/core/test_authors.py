@@ -49,8 +49,7 @@ PROGRAMS: dict[str, tuple[str, Author]] = {
         "summary",
     ),
     "Gemini CLI's files": (
-        "--- Content from referenced files ---\nContent from @README.md:\n"
-        f"{X}\n--- End of content ---",
+        f"--- Content from referenced files ---\nContent from @README.md:\n{X}\n--- End of content ---",
         "file",
     ),
     "a skill": (f"Base directory for this skill: /x\n{X}", "skill"),

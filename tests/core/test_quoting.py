@@ -129,7 +129,21 @@ def test_each_line_that_a_reader_sees_begins_with_the_mark(parts: list[str], end
 
 @pytest.mark.parametrize("reader", [neutral, without_frames, lambda text: quote(text, "tool")])
 def test_quoting_takes_no_more_than_the_length_of_a_text(reader: object) -> None:
-    pieces = (*PIECES, "[", "[[", "<\u200b", "< ", "*_", "user (", "[ e", "\u200d", "\ufe0f", "> > ", "##", "e1]")
+    pieces = (
+        *PIECES,
+        "[",
+        "[[",
+        "<\u200b",
+        "< ",
+        "*_",
+        "user (",
+        "[ e",
+        "\u200d",
+        "\ufe0f",
+        "> > ",
+        "##",
+        "e1]",
+    )
 
     grown = {piece: grows(reader, piece) for piece in pieces}  # type: ignore[arg-type]  # takes a text
 

@@ -67,6 +67,12 @@ _PERMITS = re.compile(
     r"|ok(?:ay)? (?:to|with))",
     re.IGNORECASE,
 )
+_TOLD = re.compile(
+    r"\A\W*(?:the\s+)?users?\s+(?:(?:has|had|also|explicitly|then|now)\s+)*"
+    r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
+    re.IGNORECASE,
+)
+"""Before what the user said, that they said it."""
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
 _CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
@@ -77,7 +83,8 @@ _HEADING_WORDS = """
 a all an and any as asked at by constraint constraints do don explicit for from general given goal goals
 hard instruction instructions intent key limit limits made must no not objective objectives of on other
 permission permissions policies policy preference preferences request requested requests required
-requirement requirements rule rules s said set stated t task tasks that the their to user users want wants
+requirement requirements rule rules s said set should stated t task tasks that the their to user users want
+wants what which who have has needs
 """
 _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
 """Words of headings under which the user's words stand; they claim nothing."""
@@ -177,7 +184,7 @@ class TypedWords:
         if not words:
             return True
         if is_constraint(line) or _PERMITS.search(line) is not None:
-            return self.holds_rule(line) is not None
+            return self.holds_rule(_TOLD.sub("", line, count=1)) is not None
         return len(words & self._words) >= CLAIM_SHARE * len(words)
 
 
@@ -204,17 +211,19 @@ def attributed(
     kept: list[str] = []
     remarks: list[str] = []
     kind, at_goal, goals = "", -1, 0
-    level = 0
+    within: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
         heading = _heading(line, following)
         if heading is not None:
             words, depth = heading
-            is_inner = kind == "rules" and depth > 2
-            own_kind = _kind(words, rules, mixed)
+            while within and within[-1][0] >= depth:
+                within.pop()
+            outer = within[-1][1] if within else ""
+            is_inner = outer == "rules"
             # Below the user's rules nothing is a goal, which would be asked for less.
-            if depth <= level or not kind or own_kind == "rules":
-                kind, level = own_kind, min(depth, level) if is_inner else depth
+            kind = outer if is_inner else _kind(words, rules, mixed) or outer
+            within.append((depth, kind))
             if _says_nothing(words, typed, is_inner=is_inner):
                 kept.append(line)
                 if kind == "goal":
@@ -261,7 +270,7 @@ def _heading(line: str, following: str) -> tuple[str, int] | None:
     if not bare:
         return None
     if bare.startswith("#"):
-        return heading_of(line) or bare.strip("#* :").lower(), len(bare) - len(bare.lstrip("#"))
+        return heading_of(line) or bare.strip("#* :").lower(), max(2, len(bare) - len(bare.lstrip("#")))
     if _UNDERLINE.match(following) and len(following.strip()) >= 2 and _ITEM.match(line)[1] is None:  # type: ignore[index]  # it matches any line
         return " ".join(bare.strip("*: ").lower().replace(" and ", " & ").split()), 2
     if bare.startswith(("**", "__")) and bare.rstrip(": ").endswith(("**", "__")):

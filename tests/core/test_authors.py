@@ -1,4 +1,4 @@
-"""Who wrote each stretch of a message: every form that a hostile review tried, and what people really send."""
+"""Who wrote each stretch of a message: the forms that a hostile review tried, and what people really send."""
 
 from __future__ import annotations
 

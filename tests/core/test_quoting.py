@@ -148,3 +148,9 @@ def test_quoting_takes_no_more_than_the_length_of_a_text(reader: object) -> None
     grown = {piece: grows(reader, piece) for piece in pieces}  # type: ignore[arg-type]  # takes a text
 
     assert {piece: times for piece, times in grown.items() if times is not None and times > MOST} == {}
+
+
+@pytest.mark.parametrize("end", LINE_ENDS)
+def test_whatever_ends_a_line_begins_one_that_is_marked(end: str) -> None:
+    assert quote(f"a{end}b", "tool") == "(tool) a\n(tool) b"
+    assert quoted_line(f"a{end}b", "tool") == "(tool) a b"

@@ -161,8 +161,14 @@ BREAKS = (
     Break(
         "the second line is unmarked",
         "core/quoting.py",
-        '    return "\\n".join(\n        mark + neutral(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)\n    )',
-        '    return mark + "\\n".join(\n        neutral(line) if line and not line.isspace() else "" for line in _LINE_ENDS.split(text)\n    )',
+        '    return "\\n".join(\n'
+        '        mark + neutral(line) if line and not line.isspace() else "" for line in '
+        "_LINE_ENDS.split(text)\n"
+        "    )",
+        '    return mark + "\\n".join(\n'
+        '        neutral(line) if line and not line.isspace() else "" for line in '
+        "_LINE_ENDS.split(text)\n"
+        "    )",
         "core/test_quoting.py",
     ),
     Break(
@@ -190,15 +196,19 @@ BREAKS = (
         "a quotation takes the square of its length",
         "core/quoting.py",
         "    found = _LEADING.match(line)\n",
-        '    found = _LEADING.match(line) if re.search(_LEADING.pattern.replace("*+", "*"), line, 2) else None\n',
+        '    found = _LEADING.match(line) if re.search(_LEADING.pattern.replace("*+", '
+        '"*"), line, 2) else None\n',
         "core/test_quoting.py",
     ),
     Break(
         "a pasted line sets a limit",
         "core/sections.py",
-        '        if not conversation.is_typed(place):\n            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))\n            continue\n',
+        "        if not conversation.is_typed(place):\n"
+        '            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))\n'
+        "            continue\n",
         "",
-        "core/test_extract.py",
+        "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a tool's line in the record is unmarked",
@@ -206,6 +216,7 @@ BREAKS = (
         'conversation.quoted(line, "tool" if is_foreign else "assistant")',
         'conversation.quoted(line, "assistant")',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a program's note in the record is unmarked",
@@ -213,6 +224,7 @@ BREAKS = (
         'body.append(conversation.quoted(place, "unknown"))',
         'body.append(conversation.quoted(place, "assistant"))',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "another's text in the role assistant is the model's",
@@ -220,6 +232,7 @@ BREAKS = (
         'message.role == "assistant" and author_of(message, block) == "assistant"',
         'message.role == "assistant"',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a block ends at its first closing tag",
@@ -255,6 +268,7 @@ BREAKS = (
         'lines = quote(_cut(text_of_result(block), tool_output_chars), "tool")',
         'lines = quote(_cut(text_of_result(block), tool_output_chars), "assistant")',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a cut in the transcript leaves an unmarked rest",
@@ -262,6 +276,7 @@ BREAKS = (
         "            mark = TOOL_MARK\n        start = end",
         '            mark = ""\n        start = end',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a file's name ends its list",
@@ -269,6 +284,7 @@ BREAKS = (
         'lines = [quoted_line(path, "assistant") for path in paths]',
         "lines = list(paths)",
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a split turn's steps are not quoted",
@@ -276,6 +292,7 @@ BREAKS = (
         "return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)",
         "return _one_line(told[0].text if told else text, SAID_CHARS)",
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "what was lost is named unmarked",
@@ -283,6 +300,7 @@ BREAKS = (
         'quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")',
         '" ".join(fact.text.split())',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a stub's error is unmarked",
@@ -290,6 +308,7 @@ BREAKS = (
         "f\"; {quoted_line(error, 'tool')}\"",
         'f"; {error}"',
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "an earlier summary ends its tags",
@@ -304,6 +323,7 @@ BREAKS = (
         "{_without_frames(part)}",
         "{part}",
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a model's summary is not held against the user's words",
@@ -311,6 +331,7 @@ BREAKS = (
         "self._with_constraints(found.text)",
         "self._with_constraints(body)",
         "laws/test_quoting_laws.py",
+        is_slow=True,
     ),
     Break(
         "a rule stays though it forbids nothing",
@@ -477,7 +498,8 @@ BREAKS = (
         "a tool's text counts as the model's",
         "core/said.py",
         "yield from stretches(replace(message, content=(block,)))",
-        'yield from (Stretch("assistant", one.text) for one in stretches(replace(message, content=(block,))))',
+        'yield from (Stretch("assistant", one.text) for one in '
+        "stretches(replace(message, content=(block,))))",
         "attacks/test_recall_quoted.py",
     ),
     Break(

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from compactd.core.authors import SUMMARY, UNKNOWN, USER, author_of, stretches
-from compactd.core.quoting import neutral, quote, quoted_line
+from compactd.core.quoting import quote, quoted_line, without_frames
 from compactd.messages import Message, ToolCall
 
 BEGIN: Final = """\
@@ -68,4 +68,4 @@ def _lines(message: Message) -> Iterator[str]:
 def _summary_lines(message: Message) -> Iterator[str]:
     for stretch in stretches(message):
         for line in stretch.text.splitlines():
-            yield neutral(line) if _SPEAKS.search(line) is not None else line
+            yield without_frames(line) if _SPEAKS.search(line) is not None else line

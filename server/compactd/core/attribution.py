@@ -23,11 +23,12 @@ from compactd.core.constraints import is_constraint
 from compactd.core.cues import NEGATIVE, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.material import texts_of
-from compactd.core.quoting import OWN, neutral, without_frames
+from compactd.core.quoting import OWN, SIGN, neutral, without_frames
 from compactd.core.record import NONE
 from compactd.core.summary import under_heading
 from compactd.core.typed import typed_sentences
 from compactd.core.unseen import SHOWN
+from compactd.messages import Document, Message
 
 REMARK: Final = "(model) "
 """Begins a line that the model put in the user's name and the user's words do not hold."""
@@ -92,6 +93,8 @@ _EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
 _LEET = str.maketrans("013457@$", "oieastas")
 _NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
 _REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
+_LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
+"""What passes for a reference and is none that is looked up: `[e12 · user]`, `[ e12]`."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
 _UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
@@ -100,9 +103,31 @@ _PERMITS = re.compile(
     r"|ok(?:ay)? (?:to|with))",
     re.IGNORECASE,
 )
+_TOLD = re.compile(
+    r"\A\W*(?:the\s+)?users?\s+(?:(?:has|had|also|explicitly|then|now)\s+)*"
+    r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
+    re.IGNORECASE,
+)
+"""Before what the user said, that they said it."""
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
 _CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_HEADING_WORDS = """
+a all an and any as asked at by constraint constraints do don explicit for from general given goal goals
+hard instruction instructions intent key limit limits made must no not objective objectives of on other
+permission permissions policies policy preference preferences request requested requests required
+requirement requirements rule rules s said set should stated t task tasks that the their to user users want
+wants what which who have has needs
+"""
+_OF_HEADINGS = frozenset(_HEADING_WORDS.split())
+"""Words of headings under which the user's words stand; they claim nothing."""
+INNER_WORDS: Final = 3
+"""Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
+_PLAIN = re.compile(r"[\w\s,&/'’-]*")
+"""A heading without a mark, a label or a reference."""
 
 
 class Attributed(Struct, frozen=True):
@@ -156,12 +181,7 @@ class ForeignWords:
     def holds(self, line: str) -> bool:
         """Whether foreign text holds a third of the telling words of `line`. O(foreign text × words)."""
         if self._texts is None:
-            self._texts = [
-                stretch.text.lower()
-                for item in self._originals
-                for stretch in stretches(item.message)
-                if stretch.author not in OWN
-            ]
+            self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
         words = _telling(line)
         open_ = set(words)
         for text in self._texts:
@@ -258,7 +278,7 @@ class TypedWords:
         if not words:
             return True
         if is_constraint(line) or _PERMITS.search(line) is not None:
-            return self.holds_rule(line) is not None
+            return self.holds_rule(_TOLD.sub("", line, count=1)) is not None
         if foreign is not None:
             names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
             if any(foreign.names(name) and not _telling(name) <= self._words for name in names):
@@ -286,21 +306,28 @@ def attributed(
     heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
     as the text `fits`. O(lines × typed sentences).
     """
-    lines = [without_frames(line) for line in body.split("\n")]
+    lines = [_LIKE_REFERENCE.sub(f"[{SIGN}", without_frames(line)) for line in body.split("\n")]
     kept: list[str] = []
     remarks: list[str] = []
-    kind, at_goal, goals, level = "", -1, 0, 0
+    kind, at_goal, goals = "", -1, 0
+    within: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
         heading = _heading(line, following)
-        if heading is not None and _is_heading(heading, kind, (*rules, *mixed), typed, foreign):
-            of_heading = _kind(heading.words, rules, mixed)
-            if heading.level <= level or not kind or of_heading:
-                kind, level = of_heading, heading.level
-            kept.append(line)
-            if kind == "goal":
-                at_goal = len(kept)
-            continue
+        if heading is not None:
+            around = [one for one in within if one[0] < heading.level]
+            outer = around[-1][1] if around else ""
+            is_inner = outer == "rules"
+            if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _says_nothing(
+                heading.words, typed, is_inner=is_inner
+            ):
+                # Below the user's rules nothing is a goal, which would be asked for less.
+                kind = outer if is_inner else _kind(heading.words, rules, mixed) or outer
+                within = [*around, (heading.level, kind)]
+                kept.append(line)
+                if kind == "goal":
+                    at_goal = len(kept)
+                continue
         found = _ITEM.match(line)
         said = found[2] if found is not None and heading is None else line.strip("#*_>= \t")
         if not said.strip() or said.strip() == NONE or _UNDERLINE.match(line):
@@ -382,7 +409,7 @@ def _heading(line: str, following: str) -> _Heading | None:
     numbered = re.sub(r"\A\d{1,3}[.)]\s+", "", bare)
     words = " ".join(_plain(numbered).strip("#:：* ").lower().replace(" and ", " & ").split())
     if bare.startswith("#"):
-        return _Heading(words, len(bare) - len(bare.lstrip("#")), True)
+        return _Heading(words, max(2, len(bare) - len(bare.lstrip("#"))), True)
     is_item = _ITEM.match(bare)[1] is not None and numbered == bare  # type: ignore[index]  # it matches any line
     if is_item:
         return None
@@ -393,6 +420,20 @@ def _heading(line: str, following: str) -> _Heading | None:
     if bare.endswith((":", "：")) and len(bare) <= 60:
         return _Heading(words, 4, False)
     return None
+
+
+def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
+    """Whether a heading only names what follows: it claims nothing in the user's name that the user did not
+    say, and, with `is_inner` under the user's rules, is short."""
+    telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
+    is_plain = _PLAIN.fullmatch(words) is not None
+    if not telling and (is_plain or not is_inner):
+        return True
+    if is_inner and (len(telling) > INNER_WORDS or not is_plain):
+        return typed.holds_rule(words) is not None
+    if is_constraint(words) or _IN_THE_USERS_NAME.search(words) is not None:
+        return typed.holds_claim(words)
+    return True
 
 
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
@@ -445,6 +486,16 @@ def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
         for at, other in enumerate(others[:WORDS_IN_ORDER], 1):
             before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
     return row[-1]
+
+
+def _foreign_texts(message: Message) -> Iterator[str]:
+    """What others wrote in it; also the titles of documents, which a summariser reads."""
+    for stretch in stretches(message):
+        if stretch.author not in OWN:
+            yield stretch.text
+    for block in message.content:
+        if isinstance(block, Document) and block.title:
+            yield block.title
 
 
 def _sentence(text: str, entry_id: EntryId) -> _Sentence:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from compactd.core.entries import EntryId, Item, Stub
 from compactd.core.prune import first_error, restated
+from compactd.core.quoting import quoted_line
 from compactd.core.tokens import Counter, block_tokens
 from compactd.messages import Document, Image, Text, ToolResult
 
@@ -107,7 +108,7 @@ def text_of_result(result: ToolResult) -> str:
 
 def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
     """What stands for the middle, with the first error line of the whole where that is not shown."""
-    told = f" (tool) {error};" if error else ""
+    told = f" {quoted_line(error, 'tool')};" if error else ""
     return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
 
 

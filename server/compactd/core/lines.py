@@ -193,7 +193,7 @@ def _said(item: Item, block: Text) -> Iterator[Source]:
     meta = message.meta
     if is_summary(message):
         yield Source(SUMMARY, text, prose=True)
-    elif message.role == "assistant":
+    elif message.role == "assistant" and author_of(message, block) == "assistant":
         yield Source(ASSISTANT, text, prose=True)
     elif meta is not None and meta.kind == "bash_execution":
         yield Source(SHELL, text)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from compactd.core.quoting import without_frames
+
 
 class Prompts(Struct, frozen=True, kw_only=True):
     """One way to ask for a summary."""
@@ -186,8 +188,8 @@ def write(
     data = [transcript]
     if previous is not None:
         opening, closing = PREVIOUS
-        data.append(f"{opening}\n{previous.replace(closing, '')}\n{closing}")
-    data.extend(f"<context>\n{part}\n</context>" for part in context if part.strip())
+        data.append(f"{opening}\n{_without_frames(previous)}\n{closing}")
+    data.extend(f"<context>\n{_without_frames(part)}\n</context>" for part in context if part.strip())
     material = "\n\n".join(data)
     focus = f"\n\nAdditional focus: {instructions.strip()}" if instructions and instructions.strip() else ""
     if compact_prompt is None:
@@ -195,3 +197,8 @@ def write(
     if TRANSCRIPT_MARK in compact_prompt:
         return compact_prompt.replace(TRANSCRIPT_MARK, material) + focus
     return f"{compact_prompt}\n\n{material}{focus}"
+
+
+def _without_frames(text: str) -> str:
+    """`text` without what could end the tags around it, or speak as somebody else in the transcript."""
+    return "\n".join(map(without_frames, text.split("\n")))

@@ -28,33 +28,42 @@ _LINE_ENDS: Final = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """All that a reader may take for the end of a line."""
 
 _SPEAKERS: Final = r"user|human|assistant(?: tool calls)?|system|developer|tool(?:[ _]results?)?"
+_SPEAKS: Final = rf"[\[*_]{{0,4}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[\]*_]{{0,4}}\s*+[:：]"
+"""`User:`, `[System]:`, `**assistant (admin)**:`."""
+_BLANK: Final = r"(?P<blank>[\s\ufffd]*+(?:>[\s\ufffd]*+|[*+•-][\s\ufffd>]++){0,16}+)"
+"""Before a line's words: white space, quotation and list signs. Possessive: no line is slow to read."""
 _HEADINGS: Final = (
     r"goals?|constraints(?: (?:&|and) preferences)?|preferences|progress|done|in progress|blocked|plan"
     r"|(?:key )?decisions|next steps?|critical context|system(?: prompt)?|instructions?|user request"
     r"|current state|file context|code changes|errors (?:&|and) solutions"
 )
-_BEFORE: Final = r"(?P<blank>\s*+(?:>\s*+|[*+•-]\s++){0,8})"
-"""Blanks, quotation marks and bullets; possessive, so that no line is slow to read."""
+_SECTIONS: Final = (
+    r"constraints|preferences|goals?|key decisions|next steps|critical context|system prompt|user request"
+    r"|current state|file context|code changes|open errors"
+)
+"""Of the headings, those that are one with more words after them too: no comment in code begins so."""
 _LEADING: Final = re.compile(
-    rf"{_BEFORE}(?="
+    rf"{_BLANK}(?="
     r"\#{2,6}(?:\s|$)"
     rf"|(?:\#\s*+[*_]{{0,3}}|[*_]{{2,3}})(?:{_HEADINGS})\s*+:?\s*+[*_]{{0,3}}\s*+:?\s*+$"
+    rf"|(?:\#\s*+[*_]{{0,3}}|[*_]{{2,3}})(?:{_SECTIONS})\b"
     rf"|(?:{_HEADINGS})\s*+[:：]\s*+$"
-    rf"|[*_]{{0,3}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[*_]{{0,3}}\s*+[:：]"
+    rf"|{_SPEAKS}"
     r"|={2,}+\s*+$|-{2,}+\s*+$|```|~~~"
     r")",
     re.IGNORECASE,
 )
-_SPEAKER: Final = re.compile(
-    rf"{_BEFORE}(?=\[?[*_]{{0,3}}(?:{_SPEAKERS})(?:\s{{0,8}}\([^()]{{0,200}}\))?[*_]{{0,3}}\]?\s*+[:：])",
-    re.IGNORECASE,
+_SPEAKER: Final = re.compile(rf"{_BLANK}(?={_SPEAKS})", re.IGNORECASE)
+_OUR_FRAMES: Final = (
+    r"back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary|previous conversation"
+    rf"|/?(?:{_SPEAKERS})\s*+\]"
 )
-_BRACKET: Final = re.compile(
-    r"\[(?=\s*+(?:e\d|back-\d|summary-\d|compactd\b|compacted \d|conversation summary|end summary"
-    rf"|previous conversation|/?(?:{_SPEAKERS})\s*+\]))",
-    re.IGNORECASE,
+_BRACKET: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:e\d|{_OUR_FRAMES}))", re.IGNORECASE)
+_FRAME: Final = re.compile(rf"\[(?=[\s\ufffd]{{0,8}}(?:{_OUR_FRAMES}))", re.IGNORECASE)
+_TAG: Final = re.compile(
+    r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z]|[\s\ufffd]{1,8}[A-Za-z][\w:.-]{0,60}[\s\ufffd]{0,8}>)"
+    r"|^(\s*)[<＜﹤](?=\s+[A-Za-z])"
 )
-_TAG: Final = re.compile(r"[<＜﹤](?=[\s\ufffd]{0,8}[/!?]|\ufffd{0,8}[A-Za-z])|^(\s*)[<＜﹤](?=\s+[A-Za-z])")
 _SUSPECT: Final = re.compile(r"[<＜﹤\[]")
 
 
@@ -88,10 +97,11 @@ def neutral(line: str) -> str:
 
 
 def without_frames(line: str) -> str:
-    """One line of a text that keeps its headings, such as a model's summary: no tag, no other speaker, no
-    character that nobody sees. O(characters)."""
+    """One line of a text that keeps its headings and references, such as a model's summary: no tag, no other
+    speaker, no frame of ours, no character that nobody sees. O(characters)."""
     if not line.isascii() or not line.isprintable():
         line = visible(line)
     line = _TAG.sub(lambda found: f"{found[1] or ''}{TAG_SIGN}", line)
+    line = _FRAME.sub(f"[{SIGN}", line)
     found = _SPEAKER.match(line)
     return line if found is None else f"{found['blank']}{SIGN}{line[found.end() :]}"

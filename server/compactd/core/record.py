@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from compactd.core.quoting import quoted_line
 from compactd.core.visible import file_name
 
 LEAD: Final = "[Conversation summary — older messages were compacted]"
@@ -66,7 +67,9 @@ def file_tags(files: Files) -> str:
         ("modified-files", files.modified, files.more_modified),
     ):
         if paths or more:
-            lines = [*map(file_name, paths), *([f"({more} more)"] if more else [])]
+            lines = [quoted_line(file_name(path), "assistant") for path in paths]
+            if more:
+                lines.append(f"({more} more)")
             blocks.append("\n".join((f"<{tag}>", *lines, f"</{tag}>")))
     return "\n".join(blocks)
 

@@ -23,8 +23,9 @@ from compactd.core.names import stands_alone, texts_written
 from compactd.core.naming import Names
 from compactd.core.quoting import OWN, quoted_line
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
+from compactd.core.said import said
 from compactd.core.units import FactCache
-from compactd.messages import Author, Retention, ToolCall
+from compactd.messages import Author, Retention
 
 MAX_LOST = 50
 LIKELY_LOST: Final = 4 * MAX_LOST
@@ -175,30 +176,13 @@ class FactSearch:
             line = without_them(stood.get(fact.text, ""), self._demands)
             if fact.kind == "path" and fact.text not in line and not self._is_written(fact.text):
                 continue
-            line = f"- {line if fact.text in line else self._bare(fact.text)}"
+            line = f"- {line if fact.text in line else self._alone(fact)}"
             cost = count(line + "\n")
             if spent + cost <= budget_tokens:
                 lines.append(line)
                 spent += cost
                 written += line
         return "\n".join(lines)
-
-    def _bare(self, fact: str) -> str:
-        """A fact without a line that tells of it, marked unless the user or the assistant wrote it."""
-        is_own = any(fact in text for text in self._own)
-        return quoted_line(" ".join(fact.split()), "assistant" if is_own else "tool")
-
-    @cached_property
-    def _own(self) -> list[str]:
-        """What the user and the assistant wrote, calls included."""
-        return [
-            text
-            for item in self._removed
-            for text in (
-                *(stretch.text for stretch in stretches(item.message) if stretch.author in OWN),
-                *(bytes(b.arguments).decode() for b in item.message.content if isinstance(b, ToolCall)),
-            )
-        ]
 
     def _stood_last(self, lost: Sequence[Fact]) -> None:
         """Finds the last lines of those atoms that were not looked for before."""
@@ -213,6 +197,16 @@ class FactSearch:
         if known is None:
             known = self._written[path] = any(stands_alone(text, path) for text in self._texts)
         return known
+
+    def _alone(self, fact: Fact) -> str:
+        """A fact by itself, marked if neither the user nor the assistant wrote it."""
+        is_own = fact.kind not in ATOMS or any(fact.text in text for text in self._own)
+        return quoted_line(" ".join(fact.text.split()), "assistant" if is_own else "tool")
+
+    @cached_property
+    def _own(self) -> list[str]:
+        """What the user and the assistant wrote."""
+        return [part.text for item in self._removed for part in said(item.message) if part.author in OWN]
 
     @cached_property
     def _texts(self) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from compactd.core.constraints import bullets, without_them
 from compactd.core.conversation import Conversation
-from compactd.core.quoting import TOOL_MARK, neutral
+from compactd.core.quoting import neutral
 from compactd.core.record import (
     BLOCKED,
     CHANGES,
@@ -23,7 +23,7 @@ from compactd.core.record import (
     SECTIONS,
     Layout,
 )
-from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, SUMMARY, TODO, USER
+from compactd.core.roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, TODO, USER
 
 _BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
 
@@ -143,10 +143,8 @@ def _said(
         if place.role == ASSISTANT and place.marked:
             text = conversation.text(place)
             decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
-        elif place.role in (ASSISTANT, SUMMARY):
-            # A line that an earlier record quoted keeps its mark in front.
-            is_foreign = place.role == SUMMARY and TOOL_MARK in place.text
-            body.append(conversation.quoted(place, "unknown" if is_foreign else "assistant"))
+        elif place.role == ASSISTANT:
+            body.append(conversation.quoted(place, "assistant"))
         else:
             body.append(conversation.quoted(place, "unknown"))
     if decided:

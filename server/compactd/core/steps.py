@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from compactd.core.atoms import ERROR
+from compactd.core.authors import USER, stretches_of
 from compactd.core.clip import text_of_result
 from compactd.core.cuts import kind_of
 from compactd.core.entries import Item
 from compactd.core.pairs import match as pair
 from compactd.core.prune import shortened, target_of
-from compactd.messages import Text, ToolCall, ToolResult
+from compactd.core.quoting import quoted_line
+from compactd.messages import Block, Text, ToolCall, ToolResult
 
 HEADING = "## Turn Context (split turn)"
 """Of the part of a summary that stands for the beginning of the turn whose end is kept (Opal's source)."""
@@ -48,16 +50,25 @@ def _lines(prefix: Sequence[Item]) -> list[str]:
         for at, block in enumerate(item.message.content):
             match block:
                 case Text(text=text) if text.strip():
-                    who = "User: " if item.message.role == "user" else ""
-                    lines.append(f"- [{item.entry_id}] {who}{_one_line(text, SAID_CHARS)}")
+                    lines.append(f"- [{item.entry_id}] {_said(item, block, text)}")
                 case ToolCall():
-                    about = f"{block.name} {target_of(block)}".rstrip()
+                    about = quoted_line(f"{block.name} {target_of(block)}".rstrip(), "assistant")
                     place = results.get((index, at))
                     outcome = _outcome(prefix[place[0]], place[1]) if place is not None else ""
                     lines.append(f"- [{item.entry_id}] {about}{outcome}")
                 case _:
                     pass
     return lines
+
+
+def _said(item: Item, block: Block, text: str) -> str:
+    """The first line of it that a person typed, behind `User:`; else the first of it, quoted."""
+    told = [stretch for stretch in stretches_of(item.message, block) if stretch.text.strip()]
+    typed = next((stretch for stretch in told if stretch.author == USER), None)
+    if typed is not None:
+        return f"User: {quoted_line(_one_line(typed.text, SAID_CHARS), USER)}"
+    author = told[0].author if told else "unknown"
+    return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)
 
 
 def _outcome(item: Item, at: int) -> str:
@@ -70,7 +81,7 @@ def _outcome(item: Item, at: int) -> str:
     if not lines:
         return " → (tool) failed" if block.is_error else ""
     errors = [line for line in lines if ERROR.search(line[:SAID_CHARS])]
-    return f" → (tool) {_one_line(errors[-1] if errors else lines[-1], OUTCOME_CHARS)}"
+    return f" → {quoted_line(_one_line(errors[-1] if errors else lines[-1], OUTCOME_CHARS), 'tool')}"
 
 
 def _one_line(text: str, chars: int) -> str:

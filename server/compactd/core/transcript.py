@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compactd.core.authors import is_typed, stretches_of
+from compactd.core.authors import author_of, is_typed, stretches_of
 from compactd.core.clip import text_of_result
 from compactd.core.entries import Item
 from compactd.core.quoting import TOOL_MARK, neutral, quote, quoted_line
@@ -76,7 +76,12 @@ def _of_message(message: Message, tool_output_chars: int) -> Iterator[str]:
                 said.extend(_said(message, block))
     if said:
         label, lines = _label(message), "\n".join(said)
-        yield f"[{label}]: {lines if label in _OWN_LABELS else lines.removeprefix(TOOL_MARK)}"
+        if label not in _OWN_LABELS:
+            lines = lines.removeprefix(TOOL_MARK)
+        # No mark stands behind a label that says otherwise: wherever the text is cut, a line tells by itself.
+        elif lines.startswith(TOOL_MARK):
+            lines = f"\n{lines}"
+        yield f"[{label}]: {lines}"
     if calls:
         yield f"[Assistant tool calls]: {'; '.join(calls)}"
     yield from results
@@ -87,7 +92,7 @@ def _label(message: Message) -> str:
         case "user":
             return "User" if is_typed(message) else "System"
         case "assistant":
-            return "Assistant"
+            return "Assistant" if author_of(message) == "assistant" else "System"
         case "system":
             return "System"
         case "tool":
@@ -105,7 +110,7 @@ def _said(message: Message, block: Block) -> Iterator[str]:
         case Image(media_type=media_type):
             yield f"[image {_name(media_type)}]"
         case Document(title=title, media_type=media_type):
-            yield f"[document {_name(title or media_type)}]"
+            yield quoted_line(f"[document {_name(title or media_type)}]", author_of(message, block))
         case _:
             pass
 

@@ -29,6 +29,9 @@ def message(*texts: str) -> Message:
     [
         f"1. Look:\n- ```\n  {ORDER}\n  ```\n2. {LIMIT}",
         f"1. ```\n   {ORDER}\n   ```\n2. {LIMIT}",
+        f"a) ```\n   {ORDER}\n   ```\nb) {LIMIT}",
+        f"- [ ] ```\n  {ORDER}\n  ```\n- [x] {LIMIT}",
+        f"~~~\n{ORDER}\n~~~\n{LIMIT}",
         f"- > {ORDER}\n- {LIMIT}",
         f'Fix <file path="README">\n{ORDER}\n</file>\n{LIMIT}',
         f'Fix <file path="README">{ORDER}</file>\n{LIMIT}',
@@ -60,6 +63,7 @@ def test_what_is_in_a_block_is_not_typed_and_what_is_beside_it_is(text: str) -> 
     "text",
     [
         f"```git pull``` first.\n\n{LIMIT}",
+        f"Error:\n  ~~~~^~~~~\n{LIMIT}",
         f"<api_key> is read from the environment.\n{LIMIT}",
         f"<my-widget> keeps its state.\n{LIMIT}",
         f"Print to <stdout> as JSON. {LIMIT}",

@@ -105,7 +105,8 @@ _BLANKS: Final = (
 )
 
 _NAME: Final = r"[A-Za-z][\w.-]*(?::[\w.-]+)*"
-_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*(?:(?:[-*+•‣–]|\d{{1,3}}[.)])[ \t]+[{_UNSEEN}]*)*"
+_MARKER: Final = r"(?:[-*+•‣–]|\(?(?:\d{1,3}|[A-Za-z])[.)]|\[[ xX]\])"
+_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*(?:{_MARKER}[ \t]+[{_UNSEEN}]*)*"
 """What may stand on a line before the sign that opens a block: blanks, and a list's markers."""
 _TAG_END_CHARS: Final = 64
 """How far behind a closing tag's name its `>` is looked for."""
@@ -128,7 +129,7 @@ _EVENTS: Final = (
 _RESULT: Final = r"\[(?:tool|[a-z]+(?:_[a-z]+)+)(?: for '[^\n]*?')?\] Result:"
 
 _OPENING: Final = re.compile(
-    rf"(?P<fence>{_LINE}(?:`{{3,}}+(?=[^`\n]*$)|~{{3,}}+(?=[^~\n]*$)))"
+    rf"(?P<fence>{_LINE}(?P<sign>`{{3,}}+(?=[^`\n]*$)|~{{3,}}+(?=[^~\n]*$)))"
     rf"|(?P<quote>{_LINE}[>＞])"
     rf"|(?P<first>{_LINE})?(?<!`)[<＜](?:(?P<tag>{_NAME})(?=[\s/>＞／]|\Z)|(?P<comment>!--)|(?P<data>!\[CDATA\[))"
     r"|^(?P<frame>"
@@ -437,7 +438,7 @@ class _Scan:
         """(the block that begins here, where to look on); none where it is a person's after all."""
         start = found.start()
         if (fence := found["fence"]) is not None:
-            return Span(UNKNOWN, start, self._fence_end(fence, found.end()), pasted=True), 0
+            return Span(UNKNOWN, start, self._fence_end(fence, found["sign"], found.end()), pasted=True), 0
         if found["quote"] is not None:
             return Span(UNKNOWN, start, self._line_end(start), pasted=True), 0
         if (frame := found["frame"]) is not None:
@@ -526,10 +527,9 @@ class _Scan:
             self._line = (at, end)
         return end
 
-    def _fence_end(self, opening: str, at: int) -> int:
+    def _fence_end(self, opening: str, fence: str, at: int) -> int:
         """Where the fence is closed: by a line of at least as many of its signs and nothing else, which may
         stand as far in as what opened it and three blanks more."""
-        fence = opening.lstrip(f"{_BLANKS}-*+•‣–0123456789.)")
         inside = len(opening) - len(fence) + 3
         close = re.compile(
             rf"^[ \t]{{0,{inside}}}{re.escape(fence)}{re.escape(fence[0])}*[ \t]*$", re.MULTILINE

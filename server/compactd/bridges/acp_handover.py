@@ -10,9 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-import msgspec
-
-from compactd.core.authors import SUMMARY, UNKNOWN, USER, author_of, stretches
+from compactd.core.authors import SUMMARY, UNKNOWN, USER, author_of, stretches, stretches_of
 from compactd.core.quoting import quote, quoted_line, without_frames
 from compactd.messages import Message, ToolCall
 
@@ -57,7 +55,7 @@ def _lines(message: Message) -> Iterator[str]:
             arguments = bytes(block.arguments).decode("utf-8", "replace")
             yield quoted_line(f"{block.name} {arguments}", "assistant")
             continue
-        for stretch in stretches(msgspec.structs.replace(message, content=(block,))):
+        for stretch in stretches_of(message, block):
             # What a user's message holds of another conversation is not this one's summary.
             author = UNKNOWN if stretch.author == SUMMARY else stretch.author
             text = quote(stretch.text, author).strip("\n")

@@ -38,6 +38,11 @@ TYPED_TAGS: Final = frozenset(_TYPED.split())
 and names that say the same (seen 2026-11). They are an allow-list: any other tag that begins a line opens a
 block that a program wrote."""
 
+_PROMPT_TAGS: Final = frozenset(("requirements", "constraints"))
+_RULE_TAGS: Final = frozenset(("instructions", "rules"))
+"""Names by which people part their prompts. Agents put files under the second two: those are typed only
+behind the person's own first words, and not beside a tag for what was typed."""
+
 _TAGS_BY_AUTHOR: Final[tuple[tuple[Author, str], ...]] = (
     (
         REMINDER,
@@ -71,7 +76,8 @@ _TAGS_BY_AUTHOR: Final[tuple[tuple[Author, str], ...]] = (
         instructions user_instructions user-instructions file file_contents file_content file-content files
         document documents document_content context code diff patch pre ide_selection ide_opened_file
         ide_diagnostics selected_text selection attached_files attached_file attachment attachments
-        additional_data web_page mcp-resource mcp_resource resource folder_content url_content git_diff
+        additional_data web_page web_search web_search_result web_search_results search_result search_results
+        mcp-resource mcp_resource resource folder_content url_content git_diff
         repo_info repository_info repository_instructions runtime_information uploaded_files rules
         """,
     ),
@@ -89,37 +95,64 @@ _TAG_AUTHORS: Final[dict[str, Author]] = {
 """Tags that programs put into users' messages, and who wrote what they hold (Claude Code, Codex, Cline, Roo,
 Cursor, OpenHands, Gemini CLI, Copilot; seen 2026-11). A block with another name is nobody's we know."""
 
-_COMMON = """
-system instructions notification hook skill skills rules resource selection summary error output log logs code
-pre context file files document documents diff patch attachment attachments permissions
-"""
-_IN_LINES: Final = _TAG_AUTHORS.keys() - _COMMON.split()
-"""Of those, the ones that open a block in the middle of a line too. The rest are names that people write."""
+_OWN_NAMES: Final = frozenset(tag for tag in _TAG_AUTHORS if "-" in tag or "_" in tag)
+"""Of those, the names that nobody writes in prose: they open a block anywhere, closed or not."""
+
+_UNSEEN: Final = "\ufeff\u00ad\u200b-\u200f\u2060-\u2064"
+"""Signs without width, which could stand before what begins a line."""
+_BLANKS: Final = (
+    "\ufeff\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064 \t\r\n\f\v\xa0\u3000"
+)
 
 _NAME: Final = r"[A-Za-z][\w.-]*(?::[\w.-]+)*"
+_MARKER: Final = r"(?:[-*+•‣–]|\(?(?:\d{1,3}|[A-Za-z])[.)]|\[[ xX]\])"
+_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*(?:{_MARKER}[ \t]+[{_UNSEEN}]*)*"
+"""What may stand on a line before the sign that opens a block: blanks, and a list's markers."""
 _TAG_END_CHARS: Final = 64
 """How far behind a closing tag's name its `>` is looked for."""
-_CLOSING: Final = re.compile(rf"</\s*({_NAME})")
+_CLOSING: Final = re.compile(rf"[<＜][/／]\s*({_NAME})")
+_REST: Final = re.compile(r"(?P<attributes>[^<>＜＞]{0,1000})[>＞](?P<blank>[ \t\r]*(?:\n|\Z))?")
+"""An opening tag behind its name, and whether its line holds nothing more."""
 
-_WRAPPED: Final = re.compile(rf"\s*<({_NAME})[\s>]")
+_WRAPPED: Final = re.compile(rf"[\s{_UNSEEN}]*[<＜]({_NAME})[\s>＞]")
+
+_NARROW: Final = str.maketrans("＜＞／", "<>/")
+
+_EVENTS: Final = (
+    "(?:Pre|Post)Tool(?:Use|UseFailure|Batch)|UserPrompt(?:Submit|Expansion)|Stop(?:Failure)?"
+    "|Subagent(?:Start|Stop)|Session(?:Start|End)|(?:Pre|Post)Compact|PreCompress|Notification"
+    "|Permission(?:Request|Denied)|Setup|TeammateIdle|Task(?:Created|Completed)|ConfigChange|CwdChanged"
+    "|FileChanged|Worktree(?:Create|Remove)|InstructionsLoaded|Elicitation(?:Result)?"
+    "|(?:Before|After)(?:Tool|Agent|Model)|BeforeToolSelection"
+)
+"""The events that hooks are run at (Claude Code, Gemini CLI; 2026-11)."""
+_RESULT: Final = r"\[(?:tool|[a-z]+(?:_[a-z]+)+)(?: for '[^\n]*?')?\] Result:"
 
 _OPENING: Final = re.compile(
-    rf"(?P<fence>^[ \t]{{0,3}}(?:`{{3,}}|~{{3,}}))"
-    rf"|(?P<quote>^[ \t]*>)"
-    rf"|^[ \t]*<(?P<tag>{_NAME})(?=[\s/>]|\Z)"
-    rf"|(?<!`)<(?P<inline>{'|'.join(sorted(map(re.escape, _IN_LINES), key=len, reverse=True))})(?=[\s/>])"
+    rf"(?P<fence>{_LINE}(?P<sign>`{{3,}}+(?=[^`\n]*$)|~{{3,}}+(?=[^~\n]*$)))"
+    rf"|(?P<quote>{_LINE}[>＞])"
+    rf"|(?P<first>{_LINE})?(?<!`)[<＜](?:(?P<tag>{_NAME})(?=[\s/>＞／]|\Z)|(?P<comment>!--)|(?P<data>!\[CDATA\[))"
     r"|^(?P<frame>"
     r"--- Content from referenced files ---"
-    r"|\[(?:tool|[a-z]+(?:_[a-z]+)+)(?: for '[^\n]*?')?\] Result:"
-    r"|\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|success|error|blocking error|stopped)\b"
-    r"[^\n]*?:"
+    rf"|{_RESULT}"
+    rf"|(?-i:{_EVENTS})(?::[\w*|.-]+)?(?:\[[^\]\n]*\])? hook "
+    r"(?:feedback|additional context|success|error|blocking error|stopped)\b[^\n]*?:"
     r"|\[Request interrupted by user[^\]\n]*\]"
     r")",
     re.MULTILINE | re.IGNORECASE,
 )
 
+_FRAME: Final = re.compile(rf"^{_RESULT.replace('(?:tool|', '(tool|', 1)}", re.MULTILINE)
+_TYPED_TAG: Final = re.compile(
+    rf"[\s{_UNSEEN}]*(?:(?:The user|New |You seem)[^\n<]*)?\s*<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
+)
+"""How a text of Cline's begins that holds what a person typed; a fixed sentence may stand before the tag."""
+ASKING_TOOLS: Final = frozenset(("ask_followup_question", "plan_mode_respond", "attempt_completion"))
+"""Tools of Cline's whose result is what the person answered."""
+
 _KNOWN: Final = re.compile(
-    rf"<({'|'.join(sorted(map(re.escape, _TAG_AUTHORS), key=len, reverse=True))})(?=[\s/>])", re.IGNORECASE
+    rf"[<＜]({'|'.join(sorted(map(re.escape, _TAG_AUTHORS), key=len, reverse=True))})(?=[\s/>＞／])",
+    re.IGNORECASE,
 )
 """A known block's opening tag, wherever it stands."""
 
@@ -132,7 +165,13 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
     (re.compile(r"\s*Base directory for this skill:"), SKILL),
     (re.compile(r"\s*# AGENTS\.md instructions for\b"), FILE),
     (re.compile(r"\s*\[SYSTEM NOTIFICATION\b"), NOTIFICATION),
-    (re.compile(r"\s*(?:A background agent|Async agent|Another Claude session)\b[^\n]{0,80}:"), SUBAGENT),
+    (
+        re.compile(
+            r"\s*(?:A background agent (?:completed|finished|failed|stopped)\b|Async agent \""
+            r"|Another Claude session sent\b)[^\n]{0,80}:"
+        ),
+        SUBAGENT,
+    ),
     (re.compile(r"\s*Another language model started to solve this problem\b"), SUMMARY),
     (re.compile(r"\s*I ran the following shell command:\n```"), TOOL),
     (re.compile(r"\s*Here is (?:the|a summary of changes in the) user's editor context\b"), FILE),
@@ -154,6 +193,21 @@ _IDE_REQUEST: Final = re.compile(r"^## My request for Codex:[ \t]*\n?", re.MULTI
 """Codex's editor extension: what the editor shows, and behind the last such heading what was typed."""
 
 _REFERENCED_END: Final = "--- End of content ---"
+
+
+_BY_PROGRAM: Final = frozenset(
+    (
+        "bash_execution",
+        "developer",
+        "aider_started",
+        "aider_output",
+        "compaction_summary",
+        "branch_summary",
+        "custom",
+        "custom_message",
+    )
+)
+"""Values of `meta.kind` and `meta.type` that say that a program wrote a message of role `user`."""
 
 
 class Span(Struct, frozen=True, array_like=True, gc=False):
@@ -187,17 +241,57 @@ def author_of(message: Message, block: Text | Document | None = None) -> Author:
     author = None if given is None else known_author(given)
     role = message.role
     if role == "user":
-        if meta is not None and (meta.synthetic or meta.type or meta.kind):
+        if meta is not None and (meta.synthetic or meta.type in _BY_PROGRAM or meta.kind in _BY_PROGRAM):
             by_program: Author = TOOL if meta.kind == "bash_execution" else UNKNOWN
             return by_program if author is None or author == USER else author
         if isinstance(block, Document):
             return author if author is not None and author != USER else FILE
+        if author is None and block is not None and id(block) in _under_frames(message.content):
+            return TOOL
         return author or USER
     if author is not None and author not in (USER, "assistant"):
         return author
     if role == "assistant":
         return "assistant"
     return TOOL if role == "tool" else REMINDER
+
+
+_newest: list[tuple[tuple[Block, ...], frozenset[int]]] = []
+
+
+def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
+    """The ids of the texts that an earlier text's `[read_file for 'x'] Result:` announces: the next one
+    always, the ones after it up to one that a tag says a person typed. O(characters), once for each message
+    whose blocks are asked about one after the other."""
+    if len(content) < 2:
+        return frozenset()
+    if _newest and (known := _newest[0])[0] is content:
+        return known[1]
+    under: set[int] = set()
+    tool, is_next = "", False
+    for block in content:
+        if not isinstance(block, Text):
+            continue
+        text, given = block.text, block.meta is not None and block.meta.author is not None
+        is_typed_tag = _TYPED_TAG.match(text) is not None
+        if tool and not given and is_typed_tag and (not is_next or tool in ASKING_TOOLS):
+            tool = ""
+        if tool and not given and author_of_wrapped(text) != REMINDER:
+            under.add(id(block))
+        found = None if tool else _open_frame(text)
+        is_next = found is not None and not found[1]
+        tool = tool or ("" if found is None else found[0])
+    _newest[:] = [(content, frozenset(under))]
+    return frozenset(under)
+
+
+def _open_frame(text: str) -> tuple[str, bool] | None:
+    """(the tool whose result runs to the text's end, whether the text holds any of it)."""
+    if _FRAME.search(text) is None:
+        return None
+    last = spans(text)[-1]
+    head = _FRAME.match(text, last.start)
+    return None if head is None or last.author != TOOL else (head[1], bool(text[head.end() :].strip()))
 
 
 def known_author(name: str) -> Author:
@@ -260,6 +354,8 @@ def _asks(text: str) -> bool:
 
 
 def _by_program(text: str) -> Author | None:
+    if text[:1] in _BLANKS:
+        text = text.lstrip(_BLANKS)
     return next((author for pattern, author in _WHOLE if pattern.match(text) is not None), None)
 
 
@@ -269,7 +365,7 @@ def author_of_wrapped(text: str) -> Author | None:
     begin = _WRAPPED.match(text)
     if begin is None or (name := begin[1].lower()) in TYPED_TAGS:
         return None
-    closing = text.rstrip()[-len(name) - _TAG_END_CHARS :].lower().rpartition("</")[2]
+    closing = text.rstrip()[-len(name) - _TAG_END_CHARS :].lower().translate(_NARROW).rpartition("</")[2]
     if not closing.endswith(">") or closing[:-1].split()[:1] != [name]:
         return None
     return _TAG_AUTHORS.get(name, UNKNOWN)
@@ -319,6 +415,10 @@ class _Scan:
         self._closings: dict[str, int] = {}
         for found in _CLOSING.finditer(text):
             self._closings[found[1].lower()] = found.end()
+        self._last_data = text.rfind("]]>")
+        self._no_comment_ends = False
+        self._is_prompt: bool | None = None
+        self._line: tuple[int, int] = (0, -1)
 
     def run(self) -> Iterator[Span]:
         text, size = self._text, len(self._text)
@@ -336,27 +436,64 @@ class _Scan:
 
     def _block(self, found: re.Match[str]) -> tuple[Span | None, int]:
         """(the block that begins here, where to look on); none where it is a person's after all."""
-        text, start = self._text, found.start()
+        start = found.start()
         if (fence := found["fence"]) is not None:
-            return Span(UNKNOWN, start, self._fence_end(fence.strip(), found.end()), pasted=True), 0
+            return Span(UNKNOWN, start, self._fence_end(fence, found["sign"], found.end()), pasted=True), 0
         if found["quote"] is not None:
             return Span(UNKNOWN, start, self._line_end(start), pasted=True), 0
         if (frame := found["frame"]) is not None:
             return self._frame(frame, start), 0
-        name = (found["tag"] or found["inline"]).lower()
-        if name in TYPED_TAGS:
+        if found["comment"] is not None or found["data"] is not None:
+            return self._marked_up(found)
+        return self._tagged(found)
+
+    def _marked_up(self, found: re.Match[str]) -> tuple[Span | None, int]:
+        """A comment ends where it is first closed, as in HTML; CDATA at the last end of one."""
+        text, start = self._text, found.start()
+        if found["comment"] is not None:
+            end = -1 if self._no_comment_ends else text.find("-->", found.end())
+            self._no_comment_ends = end < 0
+        else:
+            end = self._last_data
+        if end >= found.end():
+            return Span(UNKNOWN, start, end + 3), 0
+        return (None, found.end()) if found["first"] is None else (Span(UNKNOWN, start, len(text)), 0)
+
+    def _tagged(self, found: re.Match[str]) -> tuple[Span | None, int]:
+        text, start = self._text, found.start()
+        name = found["tag"].lower()
+        if name in TYPED_TAGS or name in _PROMPT_TAGS or (name in _RULE_TAGS and self._begins_typed()):
             return None, found.end()
         author = _TAG_AUTHORS.get(name, UNKNOWN)
+        is_known = name in _TAG_AUTHORS
+        looks_made = is_known or "-" in name or "_" in name
+        begins_line = found["first"] is not None
+        rest = _REST.match(text, found.end())
+        has_attributes = rest is not None and bool(rest["attributes"].strip("/／ \t\r\n"))
+        ends_line = rest is not None and rest["blank"] is not None
         closed = self._closings.get(name, -1)
-        if closed > start:
-            end = self._with_opened(found.end(), self._tag_end(closed))
-            return Span(author, start, end), 0
-        line_end = self._line_end(start)
-        if text[start:line_end].rstrip().endswith("/>") or (
-            name not in _TAG_AUTHORS and not ("-" in name or "_" in name)
-        ):
-            return Span(author, start, line_end), 0
-        return Span(author, start, len(text)), 0
+        opens = (
+            begins_line or looks_made or ((has_attributes or ends_line) and closed > self._line_end(start))
+        )
+        if closed > start and opens:
+            return Span(author, start, self._with_opened(found.end(), self._tag_end(closed))), 0
+        if rest is not None and rest["attributes"].rstrip().endswith(("/", "／")):
+            return (Span(author, start, rest.end()), 0) if begins_line else (None, found.end())
+        if name in _OWN_NAMES or (is_known and has_attributes and (begins_line or ends_line)):
+            return Span(author, start, len(text)), 0
+        if not begins_line or (rest is not None and not ends_line and text[rest.end()].isspace()):
+            return None, found.end()
+        if looks_made and (ends_line or rest is not None):
+            return Span(author, start, len(text)), 0
+        return Span(author, start, self._line_end(start)), 0
+
+    def _begins_typed(self) -> bool:
+        """True where the text begins with a person's own words, and no tag says which words are typed."""
+        if self._is_prompt is None:
+            first = _OPENING.search(self._text)
+            own = self._text if first is None else self._text[: first.start()]
+            self._is_prompt = bool(own.strip(_BLANKS)) and TYPED_TAGS.isdisjoint(self._closings)
+        return self._is_prompt
 
     def _with_opened(self, at: int, end: int) -> int:
         """The end of a block that ends at `end`, and of the known blocks that open in it from `at` on."""
@@ -369,8 +506,9 @@ class _Scan:
 
     def _tag_end(self, closed: int) -> int:
         """Where a closing tag ends whose name ends at `closed`, exclusive."""
-        end = self._text.find(">", closed, closed + _TAG_END_CHARS)
-        return closed if end < 0 or self._text[closed:end].strip() else end + 1
+        behind = self._text[closed : closed + _TAG_END_CHARS]
+        at = next((at for at, sign in enumerate(behind) if sign in ">＞"), -1)
+        return closed if at < 0 or behind[:at].strip() else closed + at + 1
 
     def _frame(self, frame: str, start: int) -> Span:
         text = self._text
@@ -382,11 +520,19 @@ class _Scan:
         return Span(TOOL if frame.startswith("[") else HOOK, start, len(text))
 
     def _line_end(self, at: int) -> int:
-        end = self._text.find("\n", at)
-        return len(self._text) if end < 0 else end + 1
+        start, end = self._line
+        if not start <= at < end:
+            end = self._text.find("\n", at)
+            end = len(self._text) if end < 0 else end + 1
+            self._line = (at, end)
+        return end
 
-    def _fence_end(self, fence: str, at: int) -> int:
-        """Where the fence is closed: by a line of at least as many of its signs and nothing else."""
-        close = re.compile(rf"^[ \t]{{0,3}}{re.escape(fence)}{re.escape(fence[0])}*[ \t]*$", re.MULTILINE)
+    def _fence_end(self, opening: str, fence: str, at: int) -> int:
+        """Where the fence is closed: by a line of at least as many of its signs and nothing else, which may
+        stand as far in as what opened it and three blanks more."""
+        inside = len(opening) - len(fence) + 3
+        close = re.compile(
+            rf"^[ \t]{{0,{inside}}}{re.escape(fence)}{re.escape(fence[0])}*[ \t]*$", re.MULTILINE
+        )
         found = close.search(self._text, self._line_end(at))
         return len(self._text) if found is None else self._line_end(found.start())

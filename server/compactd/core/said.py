@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from msgspec.structs import replace
-
-from compactd.core.authors import Stretch, stretches
+from compactd.core.authors import Stretch, stretches_of
 from compactd.core.quoting import quote
 from compactd.messages import Author, Message, Thinking, ToolCall
 
@@ -23,7 +21,7 @@ def said(message: Message) -> Iterator[Stretch]:
                     "assistant", f"{block.name} {bytes(block.arguments).decode('utf-8', 'replace')}"
                 )
             case _:
-                yield from stretches(replace(message, content=(block,)))
+                yield from stretches_of(message, block)
 
 
 def authors(parts: Iterable[Stretch]) -> tuple[Author, ...]:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Raw
 
+from compactd.core.authors import TOOL
 from compactd.errors import InvalidParams
 from compactd.formats.neutral import encode_message, message_of
 from compactd.formats.parts import elements, fields, first_byte, string
 from compactd.messages import (
     Block,
+    BlockMeta,
     Document,
     Image,
     Message,
@@ -57,9 +59,19 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
     content: list[Block] = []
     for at, part in enumerate(elements(given["parts"], f"{path}.parts")):
         content.extend(_part(part, f"{path}.parts[{at}]"))
+    is_function = given.get("role") == Raw(b'"function"')
+    if is_function or (role == "user" and any(isinstance(block, ToolResult) for block in content)):
+        # What stands beside a function's answer came with it: a user's words are a content of their own.
+        content = [_by_tool(block) for block in content]
     if role == "user" and content and all(isinstance(block, ToolResult) for block in content):
         role = "tool"
     return message_of(role, tuple(content), given, path)
+
+
+def _by_tool(block: Block) -> Block:
+    if not isinstance(block, Text | Document):
+        return block
+    return msgspec.structs.replace(block, meta=BlockMeta(author=TOOL))
 
 
 def _part(raw: Raw, path: str) -> list[Block]:

@@ -188,7 +188,8 @@ class _Reader:
         for block in blocks:
             if isinstance(block, Text):
                 is_referenced = is_referenced or block.text.lstrip().startswith(_REFERENCED)
-                author = FILE if is_referenced else _author_of(block.text, shown)
+                given = None if block.meta is None else block.meta.author
+                author = given or (FILE if is_referenced else _author_of(block.text, shown))
                 if author is None and self._is_subagents:
                     author = SUBAGENT
                 if author is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,7 @@ def test_a_window_that_a_report_shows_to_be_smaller_is_not_raised_by_the_file(
 def test_names_of_a_strangers_file_are_told_short_printable_and_not_by_the_thousand(
     daemon: Daemon, tmp_path: Path
 ) -> None:
-    names = [f'"\\u001b]0;{number}{"x" * 500}" = 1' for number in range(1000)]
+    names = [f'"\\u001b]0;{number}{"x" * 120}" = 1' for number in range(100)]
     (tmp_path / ".compactd.toml").write_text("[compaction]\n" + "\n".join(names))
 
     warnings = begun(daemon, tmp_path)["warnings"]
@@ -491,3 +492,105 @@ def test_even_a_trusted_file_sets_neither_addresses_nor_headers_nor_keys_nor_com
     assert from_the_folder(daemon, started["session_id"]) == {"strategy": "extract"}
     for name in ("base_url", "headers", "key", "command"):
         assert any(f"compaction.{name} is no setting" in warning for warning in started["warnings"])
+
+
+# --- files that cannot be read, or not in time ------------------------------------------------------
+
+
+HUGE = "a." * 500_000 + "a = 1\n"
+DOTTED = "a." * 8_000 + "a = 1\n"
+LATE = "[compaction]\nmax_cost = 0.0\n"
+
+
+@pytest.mark.parametrize("how", ["huge", "a pipe"])
+def test_a_trust_that_was_taken_back_is_gone_also_where_the_file_cannot_be_read_any_more(
+    guarded: Daemon, repository: Path, how: str
+) -> None:
+    trusted(guarded, repository)
+    first = begun(guarded, repository)["session_id"]
+    before = from_the_folder(guarded, first)
+    trusted(guarded, repository, False)
+    file = repository / ".compactd.toml"
+    file.unlink()
+    if how == "huge":
+        file.write_text(HUGE)
+    else:
+        os.mkfifo(file)  # nobody writes to it: whoever opens it waits for ever
+
+    second = begun(guarded, repository)
+    guarded.call("session/start", session_id=first)
+
+    assert before["strategy"] == "summarize"
+    assert from_the_folder(guarded, second["session_id"]) == {}
+    assert from_the_folder(guarded, first) == {}
+    assert any(".compactd.toml" in warning for warning in second["warnings"])
+
+
+def test_a_users_own_file_that_cannot_be_read_in_time_asks_no_model(tmp_path: Path, server: Loopback) -> None:
+    config = tmp_path / "config" / "compactd"
+    config.mkdir(parents=True)
+    os.mkfifo(config / "config.toml")
+    server.play(*[Answer(text=FORGED)] * 9)
+    extra = {"COMPACTD_MODEL": "openai/gpt-4o-mini", "COMPACTD_STRATEGY": "summarize"}
+    with Daemon(tmp_path / "home", env={**environment("openai", server.base_url), **extra}) as daemon:
+        started = daemon.call("session/start")
+        talked(daemon, started["session_id"])
+        done = daemon.call("session/compact", session_id=started["session_id"])
+
+    assert done["compacted"] is True
+    assert server.requests == []
+    assert any("no model is asked" in warning for warning in started["warnings"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DOTTED,
+        f"[{DOTTED[:-7]}]\n",
+        f"x = {{ {DOTTED.strip()} }}\n",
+        '"\\u0061" . ' * 17 + "a = 1\n",
+        "x = '''\n\"'''\n" + "a." * 17 + "a = 1\n",
+    ],
+    ids=["a key", "a table", "in a table", "quoted", "behind a text"],
+)
+def test_a_key_of_many_parts_is_refused_before_it_is_parsed(
+    daemon: Daemon, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / ".compactd.toml").write_text(text)
+
+    (warning,) = begun(daemon, tmp_path)["warnings"]
+    refused = daemon.refusal("trust/set", path=str(tmp_path), trusted=True)
+
+    assert "more than 16 dots" in warning
+    assert (refused.code, "more than 16 dots" in str(refused)) == (-32602, True)
+
+
+def test_dots_in_texts_and_comments_are_no_key(daemon: Daemon, tmp_path: Path) -> None:
+    dots = "a." * 40
+    text = f'# {dots}\n[compaction]\ncompact_prompt = """\n{dots} " {dots}"""\nkeep_messages = 7 # {dots}\n'
+    (tmp_path / ".compactd.toml").write_text(text)
+
+    started = begun(daemon, tmp_path)
+
+    assert from_the_folder(daemon, started["session_id"]) == {"keep_messages": 7}
+
+
+def test_a_file_above_16_kib_is_not_read_to_its_end(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / ".compactd.toml").write_text("[compaction]\nkeep_messages = 7\n" + "#" * (16 << 10))
+
+    started = begun(daemon, tmp_path)
+
+    assert from_the_folder(daemon, started["session_id"]) == {}
+    assert started["warnings"] == [".compactd.toml is ignored: it is larger than 16384 bytes"]
+
+
+@pytest.mark.parametrize("name", ["context_window", "threshold_ratio", "max_cost", "keep_messages"])
+def test_a_number_beyond_all_bounds_is_ignored_and_told(daemon: Daemon, tmp_path: Path, name: str) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{name} = 0x{'f' * 5000}\n")
+
+    done = trusted(daemon, tmp_path)
+    (warning,) = begun(daemon, tmp_path)["warnings"]
+
+    assert done["settings"] == []
+    assert f"compaction.{name} is ignored" in warning
+    assert len(warning) < 200

@@ -594,3 +594,94 @@ def test_a_number_beyond_all_bounds_is_ignored_and_told(daemon: Daemon, tmp_path
     assert done["settings"] == []
     assert f"compaction.{name} is ignored" in warning
     assert len(warning) < 200
+
+
+# --- how often, and how much room -------------------------------------------------------------------
+
+
+OFTEN = "context_window = 50000\nmodel_auto_compact_token_limit = 12500\nkeep_recent_tokens = 2000\n"
+
+
+def threshold_of(daemon: Daemon, session: str) -> int:
+    return int(daemon.call("agent/state", session_id=session)["budget"]["threshold"]["value"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OFTEN,
+        "context_window = 50000\nthreshold_ratio = 0.25\n",
+        "context_window = 50000\nreserve_tokens = 40000\n",
+        "context_window = 50000\n",
+        "threshold_ratio = 0.25\n",
+    ],
+)
+@pytest.mark.parametrize("profile", ["default", "opal", "go-agent", "klaude", "evmts", "opencode"])
+def test_all_that_a_stranger_sets_together_leaves_a_quarter_of_the_threshold(
+    daemon: Daemon, tmp_path: Path, text: str, profile: str
+) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{text}")
+    given = {"model": MODEL, "compaction": {"profile": profile}}
+    plain = daemon.call("session/start", **given)["session_id"]
+
+    session = begun(daemon, tmp_path, **given)["session_id"]
+
+    without = threshold_of(daemon, plain)
+    assert without // 4 <= threshold_of(daemon, session) <= without
+
+
+FREQUENT = {
+    "context_window": 100_000,
+    "model_auto_compact_token_limit": 90_000,
+    "threshold_ratio": 0.5,
+    "reserve_tokens": 60_000,
+    "keep_recent_tokens": 60_000,
+    "keep_messages": 40,
+    "prune_minimum": 90_000,
+    "prune_protect": 150_000,
+}
+
+
+@pytest.mark.parametrize("name", FREQUENT)
+@pytest.mark.parametrize("strategy", ["auto", "summarize"])
+def test_where_a_summariser_costs_money_a_stranger_makes_no_compaction_more_frequent(
+    daemon: Daemon, tmp_path: Path, name: str, strategy: str
+) -> None:
+    paid = {"strategy": strategy, "model": "openai/gpt-4o-mini"}
+    free = [{"strategy": "extract", "model": "openai/gpt-4o-mini"}, {**paid, "max_cost": 0}]
+    written(tmp_path, name, FREQUENT[name])
+
+    started = begun(daemon, tmp_path, model=MODEL, compaction=paid)
+    others = [begun(daemon, tmp_path, model=MODEL, compaction=given) for given in free]
+
+    assert ignored(started) == {name}
+    assert from_the_folder(daemon, started["session_id"]) == {}
+    for other in others:
+        assert from_the_folder(daemon, other["session_id"]) == {name: FREQUENT[name]}
+
+
+def said_in_view(daemon: Daemon, session: str) -> tuple[set[int], str]:
+    """(which of the numbered limits the model still sees, why the last compaction says it lost some)."""
+    for _ in range(4):
+        daemon.call("session/append", session_id=session, messages=turns(6, 3000))
+        done = daemon.call("session/compact", session_id=session)
+    view = json.dumps(daemon.call("session/context", session_id=session))
+    return {n for n in range(100) if f"module_{n:03d}" in view}, done["reason"]
+
+
+def test_a_strangers_window_takes_no_room_from_the_users_limits(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{OFTEN}")
+    seen = []
+    for folder in ({}, {"working_dir": str(tmp_path)}):
+        session = daemon.call("session/start", model=MODEL, **folder)["session_id"]
+        said = [
+            one
+            for n in range(100)
+            for one in (user(0, content=f"Never modify the file module_{n:03d}.py."), assistant(20))
+        ]
+        daemon.call("session/append", session_id=session, messages=said)
+        seen.append(said_in_view(daemon, session))
+
+    (without, why), (with_file, why_with) = seen
+    assert without == with_file == set(range(100))
+    assert "found no room" not in why + why_with

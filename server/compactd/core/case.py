@@ -328,7 +328,7 @@ class Case(Struct, frozen=True, kw_only=True):
         """What the settings give a summary, and less than what it stands for."""
         settings = self.inputs.settings
         share = shape.removed_tokens - 1 if settings.summary_tokens is not None else shape.removed_tokens // 2
-        return min(summary_budget(settings, self.inputs.standing.window), max(self.least, share))
+        return min(summary_budget(settings, self.inputs.standing.summary_window), max(self.least, share))
 
     def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
         if not stubs:
@@ -354,7 +354,9 @@ def _most_constraints(inputs: Inputs) -> int:
         return most
     if target is not None:
         return max(LEAST_TOKENS, target // TARGET_DIVISOR)
-    return max(LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.window) // SUMMARY_DIVISOR)
+    return max(
+        LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.summary_window) // SUMMARY_DIVISOR
+    )
 
 
 def _between(first: int, last: int, stays: Sequence[int]) -> tuple[range, ...]:

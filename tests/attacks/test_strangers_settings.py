@@ -376,7 +376,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", [*BROKEN, "a folder", "writable by others", "unreadable"])
+@pytest.mark.parametrize(
+    "how", [*BROKEN, "a folder", "writable by others", "unreadable", "a link", "in a folder of others"]
+)
 def test_a_list_of_trusted_folders_that_cannot_be_used_trusts_nothing_and_is_told(
     guarded: Daemon, repository: Path, tmp_path: Path, how: str
 ) -> None:
@@ -390,6 +392,11 @@ def test_a_list_of_trusted_folders_that_cannot_be_used_trusts_nothing_and_is_tol
         file.mkdir()
     elif how == "writable by others":
         file.chmod(0o622)
+    elif how == "a link":
+        file.rename(tmp_path / "elsewhere.json")
+        file.symlink_to(tmp_path / "elsewhere.json")
+    elif how == "in a folder of others":
+        file.parent.chmod(0o777)
     else:
         # Of root, everything can be read: a link in a circle cannot, by anybody.
         file.unlink()
@@ -685,3 +692,34 @@ def test_a_strangers_window_takes_no_room_from_the_users_limits(daemon: Daemon, 
     (without, why), (with_file, why_with) = seen
     assert without == with_file == set(range(100))
     assert "found no room" not in why + why_with
+
+
+def test_no_trust_is_given_or_taken_back_in_a_data_folder_that_others_may_write(
+    guarded: Daemon, repository: Path, tmp_path: Path
+) -> None:
+    trusted(guarded, repository)
+    before = (tmp_path / "home" / "trusted.json").read_bytes()
+    (tmp_path / "home").chmod(0o777)
+
+    given = guarded.refusal("trust/set", path=str(repository), trusted=True)
+    taken = guarded.refusal("trust/set", path=str(repository), trusted=False)
+
+    assert (given.code, taken.code) == (1005, 1005)
+    assert "every user of this machine may write to" in given.message
+    assert (tmp_path / "home" / "trusted.json").read_bytes() == before
+
+
+def test_the_number_of_limits_without_room_is_of_those_that_the_view_does_not_hold(daemon: Daemon) -> None:
+    session = daemon.call("session/start", model=MODEL, compaction={"constraint_tokens": 300})["session_id"]
+    said = [
+        one
+        for n in range(70)
+        for one in (user(0, content=f"Never modify the file module_{n:03d}.py."), assistant(20))
+    ]
+    daemon.call("session/append", session_id=session, messages=said)
+
+    held, reason = said_in_view(daemon, session)
+
+    lost = 70 - len(held)
+    told = f"{lost} of the user's constraints found no room in the summary"
+    assert (told in reason) if lost else ("found no room" not in reason)

@@ -212,18 +212,22 @@ class Case(Struct, frozen=True, kw_only=True):
         """Tokens of a message, with the error results that its calls without one get."""
         return self.outline.tokens(index) + self.outline.unanswered.get(index, 0) * self.repair
 
-    def constraints(self, shape: Shape, budget: int) -> tuple[tuple[Constraint, ...], int]:
-        """(the user's constraints that the summary must hold, as what stays does not; how many more have no
-        room: `within` chooses)."""
+    def constraints(
+        self, shape: Shape, budget: int
+    ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], int]:
+        """(the user's constraints that the summary must hold, as what stays does not; those that have no
+        room: `within` chooses; how many more count for nothing)."""
         if not self.said.in_force:
-            return (), 0
+            return (), (), 0
         ids = self.outline.ids
         stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
         heading = self.costs.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
         wanted = _elsewhere(self.said, stays)
         chosen = within(wanted, most, self.costs.count)
-        return chosen, len(wanted) - len(chosen) + self.said.left_out_of(stays)
+        taken = frozenset(one.text for one in chosen)
+        dropped = tuple(one for one in wanted if one.text not in taken)
+        return chosen, dropped, self.said.left_out_of(stays)
 
     def is_summarised(self, shape: Shape) -> bool:
         """Whether there is anything for a summary to stand for."""

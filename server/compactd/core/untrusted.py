@@ -46,7 +46,6 @@ class Allowed(Struct, frozen=True, kw_only=True):
 
 
 _ONLY_LOWER = f"at most the one in force without it, at least 1/{SHARE} of it"
-_NO_MODEL = "only where no model is asked for summaries"
 
 ALLOWED: Mapping[str, Allowed] = {
     "context_window": Allowed(

@@ -1,8 +1,8 @@
 """The folders whose `.compactd.toml` the user trusted, with the hash of what the file held: `trusted.json`.
 
 A private file beside the sessions. Whoever changes it holds the lock next to it, so no writer loses another's
-line; it is written whole, synced, then renamed. If it is broken, a link, or others may write it or its folder,
-nothing is trusted.
+line; it is written whole, synced, then renamed. If it is broken, a link, or others may write it or its
+folder, nothing is trusted.
 """
 
 from __future__ import annotations

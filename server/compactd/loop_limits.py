@@ -64,7 +64,7 @@ def _table_of(user_file: Path) -> dict[str, object]:
         if user_file.stat().st_size > FILE_LIMIT_BYTES:
             return {}
         table = tomllib.loads(user_file.read_text("utf-8")).get("loop", {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except (OSError, ValueError, RecursionError):
         # The settings' reader has told of it already.
         return {}
     return dict(table) if isinstance(table, dict) else {}

@@ -191,7 +191,7 @@ def limits_from(environ: Mapping[str, str], user_file: Path | None) -> ProviderL
         text = "" if user_file is None else user_file.read_text("utf-8")
         table = tomllib.loads(text).get("providers", {})
         given.update(table if isinstance(table, dict) else {})
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except (OSError, ValueError, RecursionError):
         # The settings' reader has told of it already.
         pass
     for name in ProviderLimits.__struct_encode_fields__:

@@ -11,11 +11,9 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-from msgspec.structs import replace
-
-from compactd.core.settings import IgnoredSetting
+from compactd.core.settings import GivenSettings, IgnoredSetting
 from compactd.settings import (
     USER_FILE,
     WORKSPACE_FILE,
@@ -34,6 +32,9 @@ T = TypeVar("T")
 READ_S = 1.0
 """How long the opening of a session waits for its files of settings."""
 
+UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
+"""Instead of a user's file that could not be read, which may hold a limit on cost: no model is asked."""
+
 
 class Outside:
     """The settings from outside every session, as they were read last."""
@@ -46,6 +47,7 @@ class Outside:
         self._read_s = read_s
         self._trusted = TrustFile(data_folder(environ) if data is None else data)
         self._files: dict[Path, FromWorkspace] = {}
+        self._readers: dict[Path, _OneAtATime[FromWorkspace]] = {}
         self.client: Layer | None = None
         """What an editor's client set."""
 
@@ -70,14 +72,25 @@ class Outside:
         return (None if trust is None else trust.sha256), known.problem
 
     async def _read(self, path: Path, source: str, read: Callable[[], FromWorkspace]) -> None:
+        reader = self._readers.setdefault(path, _OneAtATime())
         try:
             async with asyncio.timeout(self._read_s):
-                self._files[path] = await in_own_thread(read)
+                self._files[path] = await reader.run(read)
         except TimeoutError:
-            before = self._files.get(path, FromWorkspace())
-            stale = "what it said before stays in force" if before.layer is not None else "it is ignored"
-            told = f"{source} could not be read within {self._read_s:g} seconds: {stale}"
-            self._files[path] = replace(before, warnings=(told,))
+            self._files[path] = self._unread(path, source)
+
+    def _unread(self, path: Path, source: str) -> FromWorkspace:
+        """What a file comes to that could not be read in time. What a workspace's file said before is not in
+        force: it may have changed since, or the trust in it was taken back."""
+        layer: Layer | None = None
+        what = "it is ignored"
+        if path == self._user_file:
+            before = self._files.get(path)
+            layer, what = UNREAD, "until it is read, no model is asked for summaries"
+            if before is not None and before.layer is not UNREAD:
+                layer, what = before.layer, "what it said before stays in force"
+        told = f"{source} could not be read within {self._read_s:g} seconds: {what}"
+        return FromWorkspace(layer=layer, warnings=(told,))
 
     def layers(self, working_dir: str | None) -> tuple[Layer, ...]:
         """What was read last for a session in that folder, highest first. Reads nothing."""
@@ -112,8 +125,29 @@ def _file_of(working_dir: str | None) -> Path | None:
     return Path(working_dir) / WORKSPACE_FILE
 
 
+class _OneAtATime(Generic[T]):
+    """Work that never runs in two threads at once. Who asks while it runs shares the next run, which begins
+    after they asked: its result is no older than the question."""
+
+    def __init__(self) -> None:
+        self._running: asyncio.Task[T] | None = None
+        self._next: asyncio.Task[T] | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._behind(self._running, work))
+        return await asyncio.shield(self._next)
+
+    async def _behind(self, before: asyncio.Task[T] | None, work: Callable[[], T]) -> T:
+        if before is not None and not before.done():
+            await asyncio.wait((before,))
+        self._running, self._next = self._next, None
+        return await in_own_thread(work)
+
+
 async def in_own_thread(work: Callable[[], T]) -> T:
-    """What `work` gives back, from a thread that nobody waits for: not at the end of the process either."""
+    """What `work` gives back or raises, from a thread that nobody waits for: not at the end of the process
+    either."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -121,8 +155,17 @@ async def in_own_thread(work: Callable[[], T]) -> T:
         if not done.done():
             done.set_result(result)
 
+    def fail(error: Exception) -> None:
+        if not done.done():
+            done.set_exception(error)
+
     def run() -> None:
-        result = work()
+        try:
+            result = work()
+        except Exception as error:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(fail, error)
+            return
         if not loop.is_closed():
             loop.call_soon_threadsafe(tell, result)
 

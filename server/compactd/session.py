@@ -148,12 +148,14 @@ class Session:
             if layer in self.fold.given
         )
         named = ("session/start", GivenSettings(context_window=self.fold.model.context_window))
-        resolved, ignored = resolve((*given, named, *self.world.layers(self.working_dir)), window)
+        layers = (*given, named, *self.world.layers(self.working_dir))
+        resolved, ignored = resolve(layers, window, runs_loop=self.runs_loop)
         rules = resolved.settings.rules
         for name, switches in (("enabled", rules.auto_off), ("prune", rules.prune_off)):
             if (by := self.world.switch(switches)) is not None:
                 off = msgspec.structs.replace(resolved.settings, **{name: False})
-                resolved = Resolved(settings=off, sources={**resolved.sources, name: by})
+                sources = {**resolved.sources, name: by}
+                resolved = msgspec.structs.replace(resolved, settings=off, sources=sources)
         return resolved, ignored
 
     def _look_at_window(self) -> None:
@@ -247,12 +249,16 @@ class Session:
         except RecordsLost as lost:
             self._take_back(lost)
             raise
-        decoded = iter(messages)
+        decoded, ran_loop = iter(messages), self.runs_loop
         for entry in entries:
             self.entries.append(entry)
             self.fold.apply(entry, next(decoded, None) if isinstance(entry, Appended) else None)
         self.touched_at = self.world.now()
         self._standing = None
+        if self.runs_loop != ran_loop:
+            # From here on the session's own model is asked for summaries, which an untrusted file may not
+            # make more frequent.
+            self._look_at_window()
         return number
 
     async def durable(self, number: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,10 @@ PREFIX = "COMPACTD_"
 WORKSPACE_FILE = ".compactd.toml"
 USER_FILE = "config.toml"
 FILE_LIMIT_BYTES = 1 << 20
+WORKSPACE_LIMIT_BYTES = 16 << 10
+"""A workspace's file is a stranger's; what it may set takes far less."""
+KEY_DOTS = 16
+"""Most of one key: the time that `tomllib` takes grows with the square of them."""
 UNKNOWN_NAMED = 20
 """Names that are no settings: so many are said one by one."""
 NAME_CHARS = 60
@@ -106,7 +111,7 @@ def from_workspace(folder: Path, trust_of: TrustOf) -> FromWorkspace:
     if "\0" in str(folder):
         return FromWorkspace()
     real = Path(os.path.realpath(folder))
-    data, warnings = bytes_of(real / WORKSPACE_FILE, WORKSPACE_FILE)
+    data, warnings = bytes_of(real / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
     if data is None:
         return FromWorkspace(warnings=warnings)
     given, warnings = from_bytes(data, WORKSPACE_FILE)
@@ -142,18 +147,18 @@ def how_to_trust(found: FromWorkspace, ignored: Sequence[IgnoredSetting]) -> str
     )
 
 
-def bytes_of(path: Path, source: str) -> tuple[bytes | None, tuple[str, ...]]:
+def bytes_of(path: Path, source: str, limit: int = FILE_LIMIT_BYTES) -> tuple[bytes | None, tuple[str, ...]]:
     """(what stands in a file of settings, what is wrong with it); nothing of both where it is not there."""
     try:
         # In a workspace that came from elsewhere it may be a link to `/dev/zero`: no size, and no end.
         with path.open("rb") as file:
-            data = file.read(FILE_LIMIT_BYTES + 1)
+            data = file.read(limit + 1)
     except (FileNotFoundError, NotADirectoryError, ValueError):  # ValueError: a name with a NUL is no file's
         return None, ()
     except OSError as error:
         return None, (f"{source} is ignored: {error}",)
-    if len(data) > FILE_LIMIT_BYTES:
-        return None, (f"{source} is ignored: it is larger than {FILE_LIMIT_BYTES} bytes",)
+    if len(data) > limit:
+        return None, (f"{source} is ignored: it is larger than {limit} bytes",)
     return data, ()
 
 
@@ -162,8 +167,11 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
     import tomllib
 
     try:
-        table = tomllib.loads(data.decode("utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+        text = data.decode("utf-8")
+        if _has_long_key(text):
+            return None, (f"{source} is ignored: one of its keys has more than {KEY_DOTS} dots",)
+        table = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # ValueError: no UTF-8, no TOML, a number of 5,000 digits
         return None, (f"{source} is ignored: {error}",)
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:
@@ -186,8 +194,24 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
         except (msgspec.ValidationError, InvalidParams) as error:
             warnings.append(f"{source}: compaction.{name} is ignored: {error}")
             continue
+        except (ValueError, OverflowError):  # an integer so long that it is neither text nor a float
+            warnings.append(f"{source}: compaction.{name} is ignored: the number is too large")
+            continue
         kept[name] = value
     return msgspec.convert(kept, GivenSettings), tuple(warnings)
+
+
+_QUOTED = re.compile(
+    r'''"""(?:\\.|[^\\])*?(?:"""|\Z)|'{3}.*?(?:'{3}|\Z)|"(?:\\.|[^"\\\n])*"?|'[^'\n]*'?|\#[^\n]*''', re.DOTALL
+)
+"""TOML's strings and comments, an unfinished one to its end: no text is looked at twice."""
+_DOTTED = re.compile(r"[\w-]++(?:[ \t]*+\.[ \t]*+[\w-]*+)*+")
+
+
+def _has_long_key(text: str) -> bool:
+    """Whether a key of this TOML has more than `KEY_DOTS` dots. O(text)."""
+    bare = _QUOTED.sub("_", text)
+    return any(found.group().count(".") > KEY_DOTS for found in _DOTTED.finditer(bare))
 
 
 def _shown(name: str) -> str:

@@ -16,7 +16,7 @@ from msgspec import Raw, Struct
 from compactd.core.settings import GivenSettings
 from compactd.core.untrusted import ALLOWED, NEEDS_TRUST, refusal
 from compactd.errors import InvalidParams
-from compactd.settings import WORKSPACE_FILE, bytes_of, digest_of, from_bytes
+from compactd.settings import WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES, bytes_of, digest_of, from_bytes
 from compactd.store.trusted import Trust, TrustFile
 
 State = Literal["trusted", "changed", "missing"]
@@ -56,7 +56,7 @@ def trust(data: Path, path: str, at: float, *, dry_run: bool = False) -> Change:
     file that can be read, `StorageFailed`.
     """
     folder = _folder(path)
-    found, warnings = bytes_of(Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE)
+    found, warnings = bytes_of(Path(folder) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
     if found is None:
         raise InvalidParams(warnings[0] if warnings else f"{path!r} holds no {WORKSPACE_FILE}", "$.path")
     given, warnings = from_bytes(found, WORKSPACE_FILE)
@@ -115,7 +115,7 @@ def _folder(path: str) -> str:
 
 
 def _state(trust: Trust) -> State:
-    found, warnings = bytes_of(Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE)
+    found, warnings = bytes_of(Path(trust.path) / WORKSPACE_FILE, WORKSPACE_FILE, WORKSPACE_LIMIT_BYTES)
     if found is None:
         return "changed" if warnings else "missing"
     return "trusted" if digest_of(found) == trust.sha256 else "changed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,7 @@ def test_a_window_that_a_report_shows_to_be_smaller_is_not_raised_by_the_file(
 def test_names_of_a_strangers_file_are_told_short_printable_and_not_by_the_thousand(
     daemon: Daemon, tmp_path: Path
 ) -> None:
-    names = [f'"\\u001b]0;{number}{"x" * 500}" = 1' for number in range(1000)]
+    names = [f'"\\u001b]0;{number}{"x" * 120}" = 1' for number in range(100)]
     (tmp_path / ".compactd.toml").write_text("[compaction]\n" + "\n".join(names))
 
     warnings = begun(daemon, tmp_path)["warnings"]
@@ -375,7 +376,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("how", [*BROKEN, "a folder", "writable by others", "unreadable"])
+@pytest.mark.parametrize(
+    "how", [*BROKEN, "a folder", "writable by others", "unreadable", "a link", "in a folder of others"]
+)
 def test_a_list_of_trusted_folders_that_cannot_be_used_trusts_nothing_and_is_told(
     guarded: Daemon, repository: Path, tmp_path: Path, how: str
 ) -> None:
@@ -389,6 +392,11 @@ def test_a_list_of_trusted_folders_that_cannot_be_used_trusts_nothing_and_is_tol
         file.mkdir()
     elif how == "writable by others":
         file.chmod(0o622)
+    elif how == "a link":
+        file.rename(tmp_path / "elsewhere.json")
+        file.symlink_to(tmp_path / "elsewhere.json")
+    elif how == "in a folder of others":
+        file.parent.chmod(0o777)
     else:
         # Of root, everything can be read: a link in a circle cannot, by anybody.
         file.unlink()
@@ -491,3 +499,227 @@ def test_even_a_trusted_file_sets_neither_addresses_nor_headers_nor_keys_nor_com
     assert from_the_folder(daemon, started["session_id"]) == {"strategy": "extract"}
     for name in ("base_url", "headers", "key", "command"):
         assert any(f"compaction.{name} is no setting" in warning for warning in started["warnings"])
+
+
+# --- files that cannot be read, or not in time ------------------------------------------------------
+
+
+HUGE = "a." * 500_000 + "a = 1\n"
+DOTTED = "a." * 8_000 + "a = 1\n"
+LATE = "[compaction]\nmax_cost = 0.0\n"
+
+
+@pytest.mark.parametrize("how", ["huge", "a pipe"])
+def test_a_trust_that_was_taken_back_is_gone_also_where_the_file_cannot_be_read_any_more(
+    guarded: Daemon, repository: Path, how: str
+) -> None:
+    trusted(guarded, repository)
+    first = begun(guarded, repository)["session_id"]
+    before = from_the_folder(guarded, first)
+    trusted(guarded, repository, False)
+    file = repository / ".compactd.toml"
+    file.unlink()
+    if how == "huge":
+        file.write_text(HUGE)
+    else:
+        os.mkfifo(file)  # nobody writes to it: whoever opens it waits for ever
+
+    second = begun(guarded, repository)
+    guarded.call("session/start", session_id=first)
+
+    assert before["strategy"] == "summarize"
+    assert from_the_folder(guarded, second["session_id"]) == {}
+    assert from_the_folder(guarded, first) == {}
+    assert any(".compactd.toml" in warning for warning in second["warnings"])
+
+
+def test_a_users_own_file_that_cannot_be_read_in_time_asks_no_model(tmp_path: Path, server: Loopback) -> None:
+    config = tmp_path / "config" / "compactd"
+    config.mkdir(parents=True)
+    os.mkfifo(config / "config.toml")
+    server.play(*[Answer(text=FORGED)] * 9)
+    extra = {"COMPACTD_MODEL": "openai/gpt-4o-mini", "COMPACTD_STRATEGY": "summarize"}
+    with Daemon(tmp_path / "home", env={**environment("openai", server.base_url), **extra}) as daemon:
+        started = daemon.call("session/start")
+        talked(daemon, started["session_id"])
+        done = daemon.call("session/compact", session_id=started["session_id"])
+
+    assert done["compacted"] is True
+    assert server.requests == []
+    assert any("no model is asked" in warning for warning in started["warnings"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DOTTED,
+        f"[{DOTTED[:-7]}]\n",
+        f"x = {{ {DOTTED.strip()} }}\n",
+        '"\\u0061" . ' * 17 + "a = 1\n",
+        "x = '''\n\"'''\n" + "a." * 17 + "a = 1\n",
+    ],
+    ids=["a key", "a table", "in a table", "quoted", "behind a text"],
+)
+def test_a_key_of_many_parts_is_refused_before_it_is_parsed(
+    daemon: Daemon, tmp_path: Path, text: str
+) -> None:
+    (tmp_path / ".compactd.toml").write_text(text)
+
+    (warning,) = begun(daemon, tmp_path)["warnings"]
+    refused = daemon.refusal("trust/set", path=str(tmp_path), trusted=True)
+
+    assert "more than 16 dots" in warning
+    assert (refused.code, "more than 16 dots" in str(refused)) == (-32602, True)
+
+
+def test_dots_in_texts_and_comments_are_no_key(daemon: Daemon, tmp_path: Path) -> None:
+    dots = "a." * 40
+    text = f'# {dots}\n[compaction]\ncompact_prompt = """\n{dots} " {dots}"""\nkeep_messages = 7 # {dots}\n'
+    (tmp_path / ".compactd.toml").write_text(text)
+
+    started = begun(daemon, tmp_path)
+
+    assert from_the_folder(daemon, started["session_id"]) == {"keep_messages": 7}
+
+
+def test_a_file_above_16_kib_is_not_read_to_its_end(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / ".compactd.toml").write_text("[compaction]\nkeep_messages = 7\n" + "#" * (16 << 10))
+
+    started = begun(daemon, tmp_path)
+
+    assert from_the_folder(daemon, started["session_id"]) == {}
+    assert started["warnings"] == [".compactd.toml is ignored: it is larger than 16384 bytes"]
+
+
+@pytest.mark.parametrize("name", ["context_window", "threshold_ratio", "max_cost", "keep_messages"])
+def test_a_number_beyond_all_bounds_is_ignored_and_told(daemon: Daemon, tmp_path: Path, name: str) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{name} = 0x{'f' * 5000}\n")
+
+    done = trusted(daemon, tmp_path)
+    (warning,) = begun(daemon, tmp_path)["warnings"]
+
+    assert done["settings"] == []
+    assert f"compaction.{name} is ignored" in warning
+    assert len(warning) < 200
+
+
+# --- how often, and how much room -------------------------------------------------------------------
+
+
+OFTEN = "context_window = 50000\nmodel_auto_compact_token_limit = 12500\nkeep_recent_tokens = 2000\n"
+
+
+def threshold_of(daemon: Daemon, session: str) -> int:
+    return int(daemon.call("agent/state", session_id=session)["budget"]["threshold"]["value"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        OFTEN,
+        "context_window = 50000\nthreshold_ratio = 0.25\n",
+        "context_window = 50000\nreserve_tokens = 40000\n",
+        "context_window = 50000\n",
+        "threshold_ratio = 0.25\n",
+    ],
+)
+@pytest.mark.parametrize("profile", ["default", "opal", "go-agent", "klaude", "evmts", "opencode"])
+def test_all_that_a_stranger_sets_together_leaves_a_quarter_of_the_threshold(
+    daemon: Daemon, tmp_path: Path, text: str, profile: str
+) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{text}")
+    given = {"model": MODEL, "compaction": {"profile": profile}}
+    plain = daemon.call("session/start", **given)["session_id"]
+
+    session = begun(daemon, tmp_path, **given)["session_id"]
+
+    without = threshold_of(daemon, plain)
+    assert without // 4 <= threshold_of(daemon, session) <= without
+
+
+FREQUENT = {
+    "context_window": 100_000,
+    "model_auto_compact_token_limit": 90_000,
+    "threshold_ratio": 0.5,
+    "reserve_tokens": 60_000,
+    "keep_recent_tokens": 60_000,
+    "keep_messages": 40,
+    "prune_minimum": 90_000,
+    "prune_protect": 150_000,
+}
+
+
+@pytest.mark.parametrize("name", FREQUENT)
+@pytest.mark.parametrize("strategy", ["auto", "summarize"])
+def test_where_a_summariser_costs_money_a_stranger_makes_no_compaction_more_frequent(
+    daemon: Daemon, tmp_path: Path, name: str, strategy: str
+) -> None:
+    paid = {"strategy": strategy, "model": "openai/gpt-4o-mini"}
+    free = [{"strategy": "extract", "model": "openai/gpt-4o-mini"}, {**paid, "max_cost": 0}]
+    written(tmp_path, name, FREQUENT[name])
+
+    started = begun(daemon, tmp_path, model=MODEL, compaction=paid)
+    others = [begun(daemon, tmp_path, model=MODEL, compaction=given) for given in free]
+
+    assert ignored(started) == {name}
+    assert from_the_folder(daemon, started["session_id"]) == {}
+    for other in others:
+        assert from_the_folder(daemon, other["session_id"]) == {name: FREQUENT[name]}
+
+
+def said_in_view(daemon: Daemon, session: str) -> tuple[set[int], str]:
+    """(which of the numbered limits the model still sees, why the last compaction says it lost some)."""
+    for _ in range(4):
+        daemon.call("session/append", session_id=session, messages=turns(6, 3000))
+        done = daemon.call("session/compact", session_id=session)
+    view = json.dumps(daemon.call("session/context", session_id=session))
+    return {n for n in range(100) if f"module_{n:03d}" in view}, done["reason"]
+
+
+def test_a_strangers_window_takes_no_room_from_the_users_limits(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{OFTEN}")
+    seen = []
+    for folder in ({}, {"working_dir": str(tmp_path)}):
+        session = daemon.call("session/start", model=MODEL, **folder)["session_id"]
+        said = [
+            one
+            for n in range(100)
+            for one in (user(0, content=f"Never modify the file module_{n:03d}.py."), assistant(20))
+        ]
+        daemon.call("session/append", session_id=session, messages=said)
+        seen.append(said_in_view(daemon, session))
+
+    (without, why), (with_file, why_with) = seen
+    assert without == with_file == set(range(100))
+    assert "found no room" not in why + why_with
+
+
+def test_no_trust_is_given_or_taken_back_in_a_data_folder_that_others_may_write(
+    guarded: Daemon, repository: Path, tmp_path: Path
+) -> None:
+    trusted(guarded, repository)
+    before = (tmp_path / "home" / "trusted.json").read_bytes()
+    (tmp_path / "home").chmod(0o777)
+
+    given = guarded.refusal("trust/set", path=str(repository), trusted=True)
+    taken = guarded.refusal("trust/set", path=str(repository), trusted=False)
+
+    assert (given.code, taken.code) == (1005, 1005)
+    assert "every user of this machine may write to" in given.message
+    assert (tmp_path / "home" / "trusted.json").read_bytes() == before
+
+
+def test_the_number_of_limits_without_room_is_of_those_that_the_view_does_not_hold(daemon: Daemon) -> None:
+    session = daemon.call("session/start", model=MODEL, compaction={"constraint_tokens": 300})["session_id"]
+    said = [
+        one
+        for n in range(70)
+        for one in (user(0, content=f"Never modify the file module_{n:03d}.py."), assistant(20))
+    ]
+    daemon.call("session/append", session_id=session, messages=said)
+
+    held, reason = said_in_view(daemon, session)
+
+    lost = 70 - len(held)
+    told = f"{lost} of the user's constraints found no room in the summary"
+    assert (told in reason) if lost else ("found no room" not in reason)

@@ -52,9 +52,9 @@ def test_a_stored_session_whose_settings_cannot_be_read_any_more_is_resumed(
     resumed = daemon.call("session/start", session_id="s")
 
     assert resumed["resumed"] is True
-    assert "what it said before stays in force" in resumed["warnings"][0]
+    assert "it is ignored" in resumed["warnings"][0]
     told = daemon.call("session/configure", session_id="s")["settings"]["prune_minimum"]
-    assert told == {"value": 33_300, "source": ".compactd.toml"}
+    assert told["source"] != ".compactd.toml"
 
 
 def test_a_settings_file_is_read_again_when_its_session_is_started_again(

@@ -89,6 +89,9 @@ class Standing(Struct, frozen=True, kw_only=True):
     enabled: bool
     hidden: int = 0
     """Tokens of each request that are in none of our estimates."""
+    summary_window: int | None = None
+    """The window that a summary's size is a share of: the one in force without an untrusted source, which
+    must not take room from the user's constraints."""
     warnings: tuple[str, ...] = ()
     """Settings that cannot be as they were set, for a person."""
 
@@ -147,8 +150,16 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
         used=used,
         enabled=settings.enabled,
         hidden=hidden,
+        summary_window=_larger(limits.tokens, resolved, window),
         warnings=warnings,
     )
+
+
+def _larger(tokens: int | None, resolved: Resolved, window: Window) -> int | None:
+    if resolved.without is None:
+        return tokens
+    without = limits_of(resolved.without, window).tokens
+    return tokens if without is None or tokens is None else max(tokens, without)
 
 
 def in_estimates(standing: Standing, scale: Scale) -> Standing:
@@ -161,6 +172,7 @@ def in_estimates(standing: Standing, scale: Scale) -> Standing:
         standing,
         window=None if standing.window is None else hidden.limit(standing.window),
         cap=None if standing.cap is None else hidden.limit(standing.cap),
+        summary_window=None if standing.summary_window is None else hidden.limit(standing.summary_window),
         threshold=None if standing.threshold is None else hidden.limit(standing.threshold),
     )
 

@@ -212,18 +212,22 @@ class Case(Struct, frozen=True, kw_only=True):
         """Tokens of a message, with the error results that its calls without one get."""
         return self.outline.tokens(index) + self.outline.unanswered.get(index, 0) * self.repair
 
-    def constraints(self, shape: Shape, budget: int) -> tuple[tuple[Constraint, ...], int]:
-        """(the user's constraints that the summary must hold, as what stays does not; how many more have no
-        room: `within` chooses)."""
+    def constraints(
+        self, shape: Shape, budget: int
+    ) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...], int]:
+        """(the user's constraints that the summary must hold, as what stays does not; those that have no
+        room: `within` chooses; how many more count for nothing)."""
         if not self.said.in_force:
-            return (), 0
+            return (), (), 0
         ids = self.outline.ids
         stays = frozenset((*[ids[i] for i in shape.pinned], *ids[shape.cut :]))
         heading = self.costs.count(CONSTRAINTS + "\n") + 1
         most = min(self.most_constraints, budget - self.frame - heading)
         wanted = _elsewhere(self.said, stays)
         chosen = within(wanted, most, self.costs.count)
-        return chosen, len(wanted) - len(chosen) + self.said.left_out_of(stays)
+        taken = frozenset(one.text for one in chosen)
+        dropped = tuple(one for one in wanted if one.text not in taken)
+        return chosen, dropped, self.said.left_out_of(stays)
 
     def is_summarised(self, shape: Shape) -> bool:
         """Whether there is anything for a summary to stand for."""
@@ -328,7 +332,7 @@ class Case(Struct, frozen=True, kw_only=True):
         """What the settings give a summary, and less than what it stands for."""
         settings = self.inputs.settings
         share = shape.removed_tokens - 1 if settings.summary_tokens is not None else shape.removed_tokens // 2
-        return min(summary_budget(settings, self.inputs.standing.window), max(self.least, share))
+        return min(summary_budget(settings, self.inputs.standing.summary_window), max(self.least, share))
 
     def _by_index(self, stubs: Sequence[Stub]) -> dict[int, Stub]:
         if not stubs:
@@ -354,7 +358,9 @@ def _most_constraints(inputs: Inputs) -> int:
         return most
     if target is not None:
         return max(LEAST_TOKENS, target // TARGET_DIVISOR)
-    return max(LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.window) // SUMMARY_DIVISOR)
+    return max(
+        LEAST_TOKENS, summary_budget(inputs.settings, inputs.standing.summary_window) // SUMMARY_DIVISOR
+    )
 
 
 def _between(first: int, last: int, stays: Sequence[int]) -> tuple[range, ...]:

@@ -23,7 +23,7 @@ from compactd.core.entries import EntryId, Item, Stub, with_stub
 from compactd.core.guard import Checked, Guard
 from compactd.core.material import Material, layout_of, material_of
 from compactd.core.material import Work as Work
-from compactd.core.plan import NotCompacted, Plan
+from compactd.core.plan import NotCompacted, Plan, without_room
 from compactd.core.projection import project
 from compactd.core.steps import steps
 from compactd.core.summary import before_files
@@ -157,7 +157,8 @@ def compact(
             whys.append(f"{strategy}: with its summary the request would take {after:,} tokens")
             continue
         work.at("done", 1.0)
-        reason = "; ".join(part for part in (made.note, *whys, checked.note) if part)
+        told = (made.note, without_room(made, checked.text), *whys, checked.note)
+        reason = "; ".join(part for part in told if part)
         result = _result(made, material, strategy, after, reason)
         return Draft(
             summary=checked.text,

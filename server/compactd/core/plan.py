@@ -18,7 +18,7 @@ from compactd.core.asked import Inputs as Inputs
 from compactd.core.asked import check_budgets
 from compactd.core.budget import FORCED, Keep, keep_of
 from compactd.core.case import Case, Shape
-from compactd.core.constraints import Constraint
+from compactd.core.constraints import Constraint, missing
 from compactd.core.cuts import move, walk_back
 from compactd.core.entries import EntryId, Stub
 from compactd.core.fitting import fit, fit_target
@@ -86,6 +86,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     """Those that a newer one disagrees with: no longer to be named as constraints."""
     note: str = ""
     """Where less was kept than was asked for, in words."""
+    dropped: tuple[Constraint, ...] = ()
+    """The user's, that have no room of their own in the summary and do not stand in what stays."""
+    uncounted: int = 0
+    """Limits of messages that do not stay which count for nothing: their message has too many."""
 
     @property
     def is_split(self) -> bool:
@@ -176,7 +180,9 @@ def expected(made: Plan | NotCompacted, trigger: Trigger = "manual") -> Compacti
         )
     return CompactionResult(
         compacted=True,
-        reason=f"dry run: nothing was changed{'; ' if made.note else ''}{made.note}",
+        reason="; ".join(
+            part for part in ("dry run: nothing was changed", made.note, without_room(made)) if part
+        ),
         trigger=made.trigger,
         strategy=made.strategies[0],
         messages_before=made.messages_before,
@@ -260,7 +266,7 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
     whole_record = target is not None and strategies[0] != "summarize"
     if is_summarised and budget >= case.least + PREFIX_LEAST and not whole_record:
         prefix = _prefix(inputs, case, shape)
-    constraints, dropped = case.constraints(shape, budget) if is_summarised else ((), 0)
+    constraints, dropped, uncounted = case.constraints(shape, budget) if is_summarised else ((), (), 0)
     return Plan(
         trigger=inputs.request.trigger,
         strategies=strategies,
@@ -280,7 +286,9 @@ def _planned(inputs: Inputs, case: Case, shape: Shape) -> Plan | NotCompacted:
         floor=case.floor(),
         constraints=constraints,
         superseded=case.said.superseded,
-        note=_note(inputs, case, shape, dropped),
+        note=_note(inputs, case, shape),
+        dropped=dropped,
+        uncounted=uncounted,
     )
 
 
@@ -306,7 +314,14 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
     return outline.ids[turn:cut]
 
 
-def _note(inputs: Inputs, case: Case, shape: Shape, dropped: int) -> str:
+def without_room(made: Plan, summary: str = "") -> str:
+    """How many of the user's constraints the new view does not hold, in words; empty where it holds all.
+    O(constraints + text)."""
+    count = len(missing(made.dropped, summary)) + made.uncounted
+    return f"{count:,} of the user's constraints found no room in the summary" if count else ""
+
+
+def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
     parts: list[str] = []
     kept, asked = len(case.items) - shape.cut, inputs.request.keep_messages
     if asked is not None and kept < asked:
@@ -315,8 +330,6 @@ def _note(inputs: Inputs, case: Case, shape: Shape, dropped: int) -> str:
         parts.append(f"kept {_messages(kept)}: more would not fit")
     if shape.unpinned:
         parts.append(f"{_messages(shape.unpinned)} pinned beyond what fits went into the summary")
-    if dropped:
-        parts.append(f"{dropped:,} of the user's constraints found no room in the summary")
     return "; ".join(parts)
 
 

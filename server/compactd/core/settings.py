@@ -110,6 +110,8 @@ class Resolved(Struct, frozen=True, kw_only=True):
     settings: Settings
     sources: Mapping[str, str]
     """Name of the setting to the layer it came from, `profile NAME` where none named it."""
+    without: Resolved | None = None
+    """The same without the untrusted layer, where there is one."""
 
     def source(self, name: str) -> str:
         """Where a setting came from."""

@@ -12,14 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compactd.core.budget import keep_of
 from compactd.core.limits import Limits, Window, limits_of
 from compactd.core.settings import (
     ALIASES,
+    KEEP,
     NAMES,
     THRESHOLD,
     GivenSettings,
     IgnoredSetting,
     Resolved,
+    Settings,
     merge,
 )
 
@@ -138,11 +141,12 @@ def harmless(given: GivenSettings, source: str) -> tuple[UntrustedSettings, tupl
 
 
 def resolve(
-    layers: Sequence[tuple[str, GivenSettings]], window: Window
+    layers: Sequence[tuple[str, GivenSettings]], window: Window, *, runs_loop: bool = False
 ) -> tuple[Resolved, tuple[IgnoredSetting, ...]]:
     """(the settings in force, what of an untrusted layer is not, since it would raise or ruin a limit).
 
-    `layers` as for `merge`, at most one of them `UntrustedSettings`. O(layers).
+    `layers` as for `merge`, at most one of them `UntrustedSettings`. `runs_loop`: the session's own model is
+    asked for summaries where none is named. O(layers).
     """
     place = next((i for i, (_, given) in enumerate(layers) if isinstance(given, UntrustedSettings)), None)
     if place is None:
@@ -153,9 +157,9 @@ def resolve(
     ignored: list[IgnoredSetting] = []
     while True:
         found = merge((*above, (source, given), *below))
-        wrong = next(_wrong(found, base, source, window), None)
+        wrong = next(_wrong(found, base, source, window, runs_loop), None)
         if wrong is None:
-            return found, tuple(ignored)
+            return replace(found, without=base), tuple(ignored)
         ignored.append(wrong)
         given = replace(given, **dict.fromkeys((wrong.name, *_other_names(wrong.name))))
 
@@ -164,18 +168,32 @@ def _other_names(name: str) -> Iterator[str]:
     return (alias for alias, meant in ALIASES.items() if meant == name)
 
 
-def _wrong(found: Resolved, base: Resolved, source: str, window: Window) -> Iterator[IgnoredSetting]:
+def _wrong(
+    found: Resolved, base: Resolved, source: str, window: Window, runs_loop: bool
+) -> Iterator[IgnoredSetting]:
     """What `source` sets in `found` and may not, compared with `base`: the settings without it."""
     chosen = [name for name in NAMES if found.source(name) == source]
     before, after = limits_of(base, window), limits_of(found, window)
+    is_paid = _asks_model(base.settings, runs_loop)
+    sets_threshold = any(name in THRESHOLD for name in chosen)
 
     def ignoring(name: str, reason: str) -> IgnoredSetting:
         return IgnoredSetting(name=name, source=source, reason=reason)
 
     for name in chosen:
-        if name == "context_window" and (reason := _raised(found.settings.context_window, before.tokens)):
+        if is_paid and _is_more_often(name, found, base, before):
+            yield ignoring(
+                name, "it can make compactions more frequent, and each may cost money: a model is asked"
+            )
+        elif name == "context_window" and (reason := _raised(found.settings.context_window, before.tokens)):
             yield ignoring(name, f"an untrusted source may only lower the context window: {reason}")
-        elif name in THRESHOLD and (reason := _raised(after.threshold, _threshold(before, after))):
+        elif name == "context_window" and not sets_threshold and (reason := _too_low(after, before)):
+            yield ignoring(
+                name, f"an untrusted source may only lower the context window: the threshold {reason}"
+            )
+        elif name in THRESHOLD and (
+            reason := _raised(after.threshold, _threshold(before, after)) or _too_low(after, before)
+        ):
             yield ignoring(name, f"an untrusted source may only lower the threshold: {reason}")
         elif name == "keep_recent_tokens" and _is_much(found.settings.keep_recent_tokens, after.threshold):
             yield ignoring(name, f"it is more than half of the threshold, {after.threshold:,}")
@@ -185,6 +203,35 @@ def _wrong(found: Resolved, base: Resolved, source: str, window: Window) -> Iter
             yield ignoring(
                 name, f"an untrusted source may only lower it: {base.settings.tool_output_chars:,}"
             )
+
+
+def _asks_model(settings: Settings, runs_loop: bool) -> bool:
+    """Whether an automatic compaction may ask a model."""
+    return (
+        settings.strategy in ("auto", "summarize")
+        and (settings.model is not None or runs_loop)
+        and settings.max_cost != 0
+    )
+
+
+def _is_more_often(name: str, found: Resolved, base: Resolved, before: Limits) -> bool:
+    """Whether this setting of a stranger's lets compactions come more often than without it."""
+    given, without = found.settings, base.settings
+    if name in KEEP:
+        keep = keep_of(without, "threshold", before.tokens, before.cap, before.threshold)
+        most = keep.tokens if name == "keep_recent_tokens" else keep.messages
+        value: int | None = getattr(given, name)
+        return value is None or most is None or value > most
+    if name in ("prune_minimum", "prune_protect"):
+        return bool(getattr(given, name) > getattr(without, name))
+    return name == "context_window" or name in THRESHOLD
+
+
+def _too_low(after: Limits, before: Limits) -> str | None:
+    """What is wrong with a threshold below a quarter of the one without the stranger, whatever lowered it."""
+    if after.threshold is None or before.threshold is None or after.threshold >= before.threshold // SHARE:
+        return None
+    return f"{after.threshold:,} is below a quarter of {before.threshold:,}"
 
 
 def _threshold(before: Limits, after: Limits) -> int | None:

@@ -1,7 +1,8 @@
 """The folders whose `.compactd.toml` the user trusted, with the hash of what the file held: `trusted.json`.
 
 A private file beside the sessions. Whoever changes it holds the lock next to it, so no writer loses another's
-line; it is written whole, synced, then renamed. If it is broken, or others may write it, nothing is trusted.
+line; it is written whole, synced, then renamed. If it is broken, a link, or others may write it or its
+folder, nothing is trusted.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.errors import StorageFailed
+from compactd.store.exposure import exposure
 from compactd.store.files import make_folder, storage_failed, sync_folder, write_beside
 from compactd.store.locks import Held, take
 
@@ -63,8 +65,11 @@ class TrustFile:
 
     def read(self) -> TrustedFolders:
         """What it says now. Never raises."""
+        flags = os.O_RDONLY
+        for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"):
+            flags |= getattr(os, name, 0)
         try:
-            fd = os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+            fd = os.open(self._path, flags)
         except FileNotFoundError:
             return TrustedFolders(by_path={})
         except OSError as error:
@@ -76,6 +81,9 @@ class TrustFile:
                     found.st_mode & 0o022 or found.st_uid not in (os.getuid(), 0)
                 ):
                     return _unusable("others may write it")
+                # Whoever may write to the folder may put another file in this one's place.
+                if (who := exposure(self._path.parent)) is not None:
+                    return _unusable(who)
                 data = file.read(LIMIT_BYTES + 1)
         except OSError as error:
             return _unusable(f"it cannot be read: {os.strerror(error.errno or 0)}")
@@ -108,6 +116,11 @@ class TrustFile:
             return True
 
     def _known(self) -> dict[str, Trust]:
+        if (who := exposure(self._path.parent)) is not None:
+            raise StorageFailed(
+                f"{who}, so the list of trusted folders there is not used, and was not changed. Take "
+                "that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+            )
         found = self.read()
         if found.is_newer:
             raise StorageFailed(

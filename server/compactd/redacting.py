@@ -29,6 +29,8 @@ from compactd.store import files
 from compactd.store.copies import copies_of
 from compactd.store.hook_files import HookFiles, HookIsBusy, is_mirror, key_of
 
+_FORKED = "another session of this agent took in the same messages, as a fork does; redact them there too"
+
 
 class Outcome(msgspec.Struct, frozen=True):
     """What a redaction did."""
@@ -113,13 +115,16 @@ def _with_hook(
             # Their ids are given anew when they are written: none of them is one that is redacted.
             records = decode_entries(waiting)
             done = cleaned_of(entries, entry_ids, codec, [_with_id(one, "waiting") for one in records])
+            keys = [key_of(one) for one in done.known_by]
             hook.redact(
-                [key_of(one) for one in done.known_by],
+                keys,
                 {
                     at: msgspec.json.encode(_with_id(entry, _id_of(records[at])))
                     for at, entry in done.waiting.items()
                 },
             )
+            others = tuple(Left(where="mirror", why=_FORKED, path=str(path)) for path in hook.others(keys))
+            done = msgspec.structs.replace(done, left=(*done.left, *others))
     except HookIsBusy:
         raise SessionBusy("a hook of this session's agent is at work: send the request again") from None
     except OSError as refused:

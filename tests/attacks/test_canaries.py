@@ -15,6 +15,7 @@ from bridges.agents_made import Turn, past
 from bridges.hook_runs import Agent
 from bridges.test_mcp import Server
 from cli.command_line import environment as of_home
+from cli.command_line import run
 from compactd.store.holders import HOLDERS, claims, holder_of
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, environment
@@ -38,6 +39,7 @@ async def planted(tmp_path: Path) -> Path:
         with Daemon(tmp_path / "data", env=env) as daemon:
             everything(daemon, server, tmp_path)
             assert daemon.stop() == 0
+    installed(tmp_path)
     mirrored(tmp_path)
     async with talking(tmp_path, *before(PLAIN_AGENT, tmp_path / "log"), env=SMALL) as talk:
         for number in range(4):
@@ -106,6 +108,16 @@ def everything(daemon: Daemon, server: Loopback, folder: Path) -> None:
     daemon.call("session/search", query="pin", limit=1)
 
 
+def installed(folder: Path) -> None:
+    """Hooks in the settings of an agent, a key in them, and of commands one that is written anew."""
+    settings = folder / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    ours = {"hooks": [{"type": "command", "command": "python3 -m compactd hook claude-code"}]}
+    settings.write_text(json.dumps({"env": {"API_KEY": ALL}, "hooks": {"Stop": [ours]}}))
+    assert run(folder, "install", "claude-code").code == 0
+    assert "PreCompact" in settings.read_text()
+
+
 def mirrored(folder: Path) -> None:
     """A session of Claude Code's: compacted twice, searched over MCP, one compaction not yet given back."""
     agent = Agent("claude-code", folder)
@@ -152,6 +164,7 @@ def test_the_canaries_are_planted_in_every_kind_of_file_and_a_row_claims_each(pl
     assert list(unclaimed(data)) == []
     there = {holder.name for _, holder in claims(data) if holder is not None}
     assert there >= {"journal", "exports", "lock", "index", "hook", "hook's numbers", "ACP link", "snapshots"}
+    assert "installed hooks" in there
     assert len({holder.name for holder in HOLDERS}) == len(HOLDERS)
     (data / "sessions" / "of-a-new-feature.txt").write_text("x")
     assert list(unclaimed(data)) == ["sessions/of-a-new-feature.txt"]

@@ -171,3 +171,67 @@ def test_a_record_of_one_huge_message_takes_no_more_than_its_length(
     )
 
     assert long < UNNOTICED_S or long / short < MOST
+
+
+def rollout(*lines: tuple[str, object]) -> str:
+    return "".join(json.dumps({"type": kind, "payload": payload}) + "\n" for kind, payload in lines)
+
+
+def said_of(role: str, text: str) -> tuple[str, object]:
+    kind = "input_text" if role == "user" else "output_text"
+    return "response_item", {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
+
+
+def called(name: str) -> tuple[str, object]:
+    return "response_item", {"type": "function_call", "call_id": name, "name": "ls", "arguments": "{}"}
+
+
+COUNTED = ("event_msg", {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 1}}})
+
+
+def back(turns: int) -> tuple[str, object]:
+    return "event_msg", {"type": "thread_rolled_back", "num_turns": turns}
+
+
+def summed(number: int) -> tuple[str, object]:
+    kept = [said_of("user", f"Part {number}.")[1]]
+    return "compacted", {"message": "s", "replacement_history": kept}
+
+
+ROLLOUTS: dict[str, Callable[[int], str]] = {
+    "compactions": lambda n: rollout(*(summed(at) for at in range(n))),
+    "compactions of prompts": lambda n: rollout(
+        *(line for at in range(n) for line in (said_of("user", f"Part {at}."), summed(at)))
+    ),
+    "compactions taken back": lambda n: rollout(
+        *(line for at in range(n) for line in (said_of("user", f"Part {at}."), summed(at), back(1)))
+    ),
+    "calls": lambda n: rollout(*(called(f"c{at}") for at in range(n))),
+    "calls counted": lambda n: rollout(*(line for at in range(n) for line in (called(f"c{at}"), COUNTED))),
+    "counts": lambda n: rollout(
+        *(said_of("user", f"Part {at}.") for at in range(n)), *(COUNTED for _ in range(n))
+    ),
+    "no turn taken back": lambda n: rollout(
+        *(line for at in range(n) for line in (said_of("user", f"Part {at}."), back(0)))
+    ),
+    "one turn taken back": lambda n: rollout(
+        *(said_of("user", f"Part {at}.") for at in range(n)),
+        *(line for at in range(n) for line in (said_of("user", f"Again {at}."), back(1))),
+    ),
+    "an answer gone on with after each rollback": lambda n: rollout(
+        said_of("user", "Go on."),
+        *(called(f"a{at}") for at in range(n)),
+        *(line for at in range(n) for line in (said_of("user", "x"), back(1), called(f"c{at}"), COUNTED)),
+    ),
+}
+"""Codex's rollouts by the number of what is repeated in them."""
+
+
+@pytest.mark.parametrize("name", ROLLOUTS)
+def test_a_rollout_of_many_small_records_takes_no_more_than_its_length(name: str) -> None:
+    short, long = (ROLLOUTS[name](number) for number in (500, TIMES * 500))
+    assert read(short.encode()).format == "codex"
+
+    took = [min(took_s(opened, text) for _ in range(2)) for text in (short, long)]
+
+    assert took[1] < UNNOTICED_S or took[1] / took[0] < MOST

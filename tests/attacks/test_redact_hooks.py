@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -140,3 +141,42 @@ def test_a_deletion_removes_every_word_that_the_hook_keeps_and_none_comes_back(a
     assert [row["path"] for row in answer["left"]] == [str(agent.session.path)]
     assert (deleted, went_on, upgraded) == ([[]] * 4, [[]] * 4, [[]] * 4)
     assert any(name.endswith(".jsonl") for name in on_disk(data(agent), "And after the deletion?"))
+
+
+def forked(agent: Agent) -> Agent:
+    """The same agent in a session of another id whose transcript begins with a copy."""
+    copied = agent.session.path.read_text()
+    other = Agent(agent.agent, agent.home)
+    agent.session.path.write_text(copied)
+    old, new = agent.session.session_id, uuid4().hex[:8] + agent.session.session_id[8:]
+    other.session.session_id = new
+    other.session.path = agent.session.path.with_name(f"fork-{agent.session.path.name}")
+    other.session.path.write_text(copied.replace(old, new))
+    return other
+
+
+def test_a_fork_of_the_agents_session_does_not_bring_it_back(agent: Agent) -> None:
+    redacted(agent)
+
+    fork = forked(agent)
+    fork.prompt()
+    fork.stop()
+
+    assert name_of(fork) != name_of(agent)
+    assert on_disk(data(agent), LIMIT) != []
+    assert on_disk(data(agent), SECRET) == []
+
+
+def test_a_fork_mirrored_before_the_redaction_is_named_until_it_is_redacted_too(
+    agent: Agent,
+) -> None:
+    fork = forked(agent)
+    fork.prompt()
+    fork.stop()
+
+    first, second = redacted(agent), redacted(fork)
+
+    mirrors = [[row["path"] for row in one["left"] if row["where"] == "mirror"] for one in (first, second)]
+    stem = files_of({"COMPACTD_HOME": str(data(agent))}, fork.agent, fork.session.session_id).stem
+    assert mirrors == [[str(data(agent) / "sessions" / f"{stem}.jsonl")], []]
+    assert on_disk(data(agent), SECRET) == []

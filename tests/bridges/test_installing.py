@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import sys
@@ -324,3 +325,38 @@ def test_a_program_inside_a_project_is_told_when_its_hooks_are_installed(tmp_pat
     checkout = Path(__file__).parents[2]
     is_inside = checkout in script.parents
     assert any(f"{script} is inside the project" in note for note in shown["notes"]) == is_inside
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_no_value_of_the_settings_is_kept_and_all_of_them_come_back(agent: str, tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    before = '{"a": "sk-live-KEY", "hooks": {"Stop": [{"hooks": []}]}, "b": "sk-live-KEY"}'
+    path.write_text(before)
+
+    install(path, wanted(agent), environ(tmp_path))
+    kept = (tmp_path / "data" / "hooks" / f"{agent}.installed").read_bytes()
+    uninstall(path, agent, environ(tmp_path))
+
+    assert set(json.loads(kept)) <= {"path", "was_there", "digest", "ours", "commands", "events"}
+    assert (b"sk-live" in kept, path.read_text()) == (False, before)
+
+
+OLD = '{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "compactd hook codex"}]}]}}'
+
+
+@pytest.mark.parametrize("before", [None, '{"model": "x"}', OLD])
+def test_what_an_earlier_version_kept_of_the_settings_is_given_back(
+    before: str | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "settings.json"
+    after = changed(before or "", wanted("codex"))[0]
+    path.write_text(after)
+    kept = tmp_path / "data" / "hooks" / "codex.installed"
+    kept.parent.mkdir(parents=True)
+    coded = [None if one is None else base64.b64encode(one.encode()).decode() for one in (before, after)]
+    kept.write_text(json.dumps({"path": str(path), "before": coded[0], "after": coded[1], "folders": []}))
+
+    uninstall(path, "codex", environ(tmp_path))
+
+    assert (path.read_text() if path.exists() else None) == before
+    assert not kept.exists()

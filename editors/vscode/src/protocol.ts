@@ -777,7 +777,7 @@ export interface DeleteResult {
 
 /** A place that may hold the words still. */
 export interface Left {
-  /** `messages`, `settings`, `names`, `export`, `transcript`; there may be others later. */
+  /** `messages`, `settings`, `names`, `export`, `transcript`, `mirror`; there may be others later. */
   where: string;
   /** One sentence; holds none of the words. */
   why: string;

@@ -1,13 +1,15 @@
 """`compactd install AGENT` and `uninstall`: our hooks into an agent's settings, and out of them again.
 
-What the settings were is kept byte for byte until they are taken back. Nothing is written where nothing would
-change, and never half.
+Where ours stands is kept until it is taken back, so that every byte is as it was; the settings themselves are
+not: they may hold keys. Nothing is written where nothing would change, and never half.
 """
 
 from __future__ import annotations
 
 import base64
 import errno
+import hashlib
+import json
 import os
 import shlex
 import stat
@@ -22,7 +24,7 @@ from msgspec import Struct
 import compactd
 from compactd.bridges.hook_events import Agent
 from compactd.bridges.hook_state import hooks_folder
-from compactd.bridges.settings_change import Wanted, changed, taken_out
+from compactd.bridges.settings_change import Edit, Wanted, changed, events_in, taken_out, upgraded
 from compactd.bridges.settings_text import NotSettings
 from compactd.programs import MARKS, project_root
 from compactd.store import files
@@ -36,19 +38,90 @@ class CannotChange(Exception):
     """The settings cannot be read or written. Says why."""
 
 
-class Record(Struct, frozen=True, kw_only=True):
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What an installation changed."""
 
     path: str
-    before: str | None
-    """Base64; none where there was no file."""
-    after: str
     folders: tuple[str, ...] = ()
     """Those that were made, outermost first."""
+    was_there: bool = False
+    """Whether there were settings before."""
+    digest: str = ""
+    """Of the settings with ours in them."""
+    ours: tuple[tuple[int, int], ...] = ()
+    """(begin, end) of each stretch of bytes that was put in."""
+    commands: tuple[Edit, ...] = ()
+    """Commands of ours that were written anew, by their places without those stretches."""
+    events: tuple[str, ...] | None = None
+    """Of ours, those that had a place before; None where there were no hooks."""
+    before: str | None = None
+    """Written by 0.1: all of the settings, in base64; none where there was no file."""
+    after: str = ""
+    """The same of the settings with ours in them."""
 
-    @property
-    def bytes_before(self) -> bytes | None:
-        return None if self.before is None else base64.b64decode(self.before)
+    def is_of(self, data: bytes | None) -> bool:
+        """Whether `data` is what the installation wrote."""
+        if data is None:
+            return False
+        return data == base64.b64decode(self.after) if self.after else _digest(data) == self.digest
+
+    def taken_back(self, data: bytes) -> bytes | None:
+        """What was there before `data`, which `is_of` it; None for no file."""
+        if self.after:
+            return None if self.before is None else base64.b64decode(self.before)
+        return _without_ours(data, self.ours, self.commands) if self.was_there else None
+
+    def outline(self) -> str | None:
+        """What of the settings before tells which of ours may go."""
+        if self.after:
+            return None if self.before is None else base64.b64decode(self.before).decode()
+        return None if self.events is None else json.dumps({"hooks": {key: [] for key in self.events}})
+
+
+def _record_of(
+    path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: Wanted
+) -> Record:
+    """Raises `NotSettings`, `UnicodeDecodeError`."""
+    text = "" if before is None else before.decode()
+    middle, commands = upgraded(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
+    ours = _put_in(middle.encode(), after)
+    is_exact = _without_ours(after, ours, commands) == (before or b"")
+    return Record(
+        path=str(path),
+        folders=folders,
+        was_there=before is not None,
+        digest=_digest(after) if is_exact else "",
+        ours=ours,
+        commands=commands,
+        events=events_in(text),
+    )
+
+
+def _put_in(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
+    """The stretches of `after` that are not in `before`, whose bytes all stand in it in their order."""
+    stretches: list[tuple[int, int]] = []
+    at = 0
+    for begin, byte in enumerate(after):
+        if at < len(before) and before[at] == byte:
+            at += 1
+        elif stretches and stretches[-1][1] == begin:
+            stretches[-1] = (stretches[-1][0], begin + 1)
+        else:
+            stretches.append((begin, begin + 1))
+    return tuple(stretches)
+
+
+def _without_ours(data: bytes, ours: tuple[tuple[int, int], ...], commands: tuple[Edit, ...]) -> bytes:
+    ends = (0, *(end for _, end in ours))
+    begins = (*(begin for begin, _ in ours), len(data))
+    text = b"".join(data[end:begin] for end, begin in zip(ends, begins, strict=True)).decode()
+    for edit in reversed(commands):
+        text = text[: edit.start] + edit.old + text[edit.end :]
+    return text.encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 class Change(Struct, frozen=True, kw_only=True):
@@ -146,14 +219,14 @@ def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
     made = [change.path.parent, *change.path.parent.parents]
     missing = tuple(str(folder) for folder in reversed(made) if not folder.exists())
     old = _record(environ, wanted.agent)
-    keeps = old is not None and old.path == str(change.path) and change.before == base64.b64decode(old.after)
-    before = old.bytes_before if keeps and old is not None else change.before
-    record = Record(
-        path=str(change.path),
-        before=None if before is None else base64.b64encode(before).decode(),
-        after=base64.b64encode(change.after).decode(),
-        folders=old.folders if keeps and old is not None else missing,
-    )
+    keeps = old is not None and old.path == str(change.path) and old.is_of(change.before)
+    before, folders = change.before, missing
+    if keeps and old is not None and change.before is not None:
+        before, folders = old.taken_back(change.before), old.folders
+    try:
+        record = _record_of(change.path, folders, before, change.after, wanted)
+    except (NotSettings, UnicodeDecodeError) as error:
+        raise CannotChange(f"{change.path} cannot be changed: {error}") from None
     try:
         files.make_folder(hooks_folder(environ))
         files.write_beside(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
@@ -171,11 +244,10 @@ def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
         return Change(path=place, before=None, after=None)
     record = _record(environ, agent)
     known = record if record is not None and record.path == str(place) else None
-    if known is not None and before == base64.b64decode(known.after):
-        return Change(path=place, before=before, after=known.bytes_before)
-    was = known.bytes_before if known is not None else None
+    if known is not None and known.is_of(before):
+        return Change(path=place, before=before, after=known.taken_back(before))
     try:
-        text = taken_out(_text(before, place), was.decode() if was is not None else None)
+        text = taken_out(_text(before, place), known.outline() if known is not None else None)
     except NotSettings as error:
         raise CannotChange(f"{place} cannot be changed: {error}") from None
     except UnicodeDecodeError:

@@ -43,7 +43,7 @@ from compactd.core.tokens import Chars4, message_tokens
 from compactd.core.units import FactCache
 from compactd.formats.neutral_out import encode_message
 from compactd.messages import Message, Meta, Text, ToolResult
-from compactd.store.hook_files import REDACTED, key_of, read_redactions
+from compactd.store.hook_files import REDACTED, key_of, of_all_sessions, read_redactions
 
 REPEATERS = ("claude-code", "gemini-cli")
 """They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
@@ -78,8 +78,10 @@ class Mirror:
         """Nothing is known of the session: what was taken in before is weighed again, not stored again."""
         self._passed = 0
         """Entries that were passed over so, to name the messages by."""
-        self._redacted = frozenset(read_redactions(files.path(REDACTED)).keys)
-        """What was redacted in the mirror and may stand in the transcript still."""
+        lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
+        self._redacted = frozenset(key for path in lists for key in read_redactions(path).keys)
+        """What was redacted in a mirror of the agent and may stand in the transcript still: in that of a fork
+        too."""
         self._left: dict[str, Held] = {}
         """Messages before the compaction that this run met, by their ids: some may have stayed."""
         self._is_behind = False

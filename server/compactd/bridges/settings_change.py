@@ -74,9 +74,9 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     if not text.strip("\ufeff \t\r\n"):
         text = text + "{}\n"
     notes: list[str] = []
-    text, upgraded = _upgraded(text, wanted)
-    if upgraded:
-        notes.append(f"{upgraded} of its commands could run a program of the folder you work in: rewritten")
+    text, edits = upgraded(text, wanted)
+    if edits:
+        notes.append(f"{len(edits)} of its commands could run a program of the folder you work in: rewritten")
     for event in EVENTS[wanted.agent]:
         text = _with_hook(text, event, wanted)
     if wanted.agent == "claude-code" and wanted.with_statusline:
@@ -89,20 +89,38 @@ def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
     return text, tuple(notes)
 
 
-def _upgraded(text: str, wanted: Wanted) -> tuple[str, int]:
-    """`text` with the program of our commands where they name it in an unsafe way, and how many these were.
+class Edit(Struct, frozen=True, array_like=True):
+    """A command that was written anew."""
 
-    Everything else in such a command stays: what stands before the program, and its options.
+    start: int
+    """In the text as it is now."""
+    end: int
+    old: str
+    """What stood there."""
+
+
+def upgraded(text: str, wanted: Wanted) -> tuple[str, tuple[Edit, ...]]:
+    """`text` with the program of our commands where they name it in an unsafe way, and where these stand.
+
+    Everything else in such a command stays: what stands before the program, and its options. Raises
+    `NotSettings`.
     """
     if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
-        return text, 0
+        return text, ()
     root = parse(text)
     places = [place for path in (("hooks",), ("statusLine",)) if (place := at_path(root, path)) is not None]
     found = [node for place in places for node in _string_nodes(place) if _UNSAFE.search(str(node.value))]
-    for node in sorted(found, key=lambda node: -node.start):
+    edits: list[Edit] = []
+    pieces: list[str] = []
+    read = size = 0
+    for node in sorted(found, key=lambda node: node.start):
         command = _UNSAFE.sub(lambda _: wanted.program, str(node.value))
-        text = text[: node.start] + json.dumps(command, ensure_ascii=False) + text[node.end :]
-    return text, len(found)
+        pieces += (text[read : node.start], json.dumps(command, ensure_ascii=False))
+        size += node.start - read
+        edits.append(Edit(size, size + len(pieces[-1]), text[node.start : node.end]))
+        size += len(pieces[-1])
+        read = node.end
+    return "".join((*pieces, text[read:])), tuple(edits)
 
 
 def _string_nodes(node: Node) -> list[Node]:
@@ -184,6 +202,16 @@ class _Found(Struct, frozen=True):
     group: Member
     handlers: Node
     handler: Member
+
+
+def events_in(text: str) -> tuple[str, ...] | None:
+    """The events of ours that have a place in `text` already; None where it has no hooks. Raises
+    `NotSettings`."""
+    hooks = at_path(parse(text), ("hooks",)) if text.strip("\ufeff \t\r\n") else None
+    if hooks is None:
+        return None
+    known = {event for events in EVENTS.values() for event in events}
+    return tuple(member.key for member in hooks.members if member.key in known)
 
 
 def _first_hook(root: Node) -> _Found | None:

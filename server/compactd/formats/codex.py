@@ -12,10 +12,12 @@ itself (`core/src/context/contextual_user_message.rs`, read 2026-11), and so doe
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compactd.core.authors import (
     FILE,
@@ -31,8 +33,8 @@ from compactd.formats.lines import records
 from compactd.formats.loose import Given, count_in, object_in, objects_in, text_in
 from compactd.formats.openai_responses import read_message
 from compactd.formats.parts import NULL, fields, first_byte, string
-from compactd.formats.session_file import Collected, SessionFile, text_field, unix_seconds
-from compactd.messages import Author, Block, BlockMeta, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.formats.session_file import Collected, SessionFile, has_content, text_field, unix_seconds
+from compactd.messages import Author, Block, BlockMeta, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 _ENCRYPTED = "[The summary is encrypted: only OpenAI can read it.]"
 
@@ -75,6 +77,15 @@ def read(data: bytes) -> SessionFile:
     return reading.session.finished()
 
 
+class _Answer:
+    """The model's answer while its parts come in: written down once, when something follows it."""
+
+    def __init__(self, message: Message, blocks: Iterable[Block]) -> None:
+        self.message = message
+        """Without its contents."""
+        self.blocks = list(blocks)
+
+
 class Reading:
     """A session while its records come in."""
 
@@ -88,6 +99,16 @@ class Reading:
         """Which message a record is part of, where our own writer says it."""
         self._unspoken: list[Block] = []
         """Reasoning that only OpenAI can read, and calls of its own tools: part of what comes next."""
+        self._answer: _Answer | None = None
+        """No part of `session` before `close`."""
+        self._closed_at = -1
+        """The place of the answer that was closed last, where more of it may come."""
+        self._indexed = 0
+        """How many messages these two know of:"""
+        self._places: dict[str, list[int]] = {}
+        """Of what is said, by `_keys`."""
+        self._asked: list[int] = []
+        """Of the prompts."""
 
     def record(self, record: Given) -> None:
         """Takes in the next one. Raises `CompactdError` where it cannot be read."""
@@ -141,21 +162,52 @@ class Reading:
                 info = object_in(event, "info")
                 report = info.get("last_token_usage", NULL)
                 if first_byte(report) == b"{":
-                    self.session.report(report)
+                    self._report(report)
             case "thread_rolled_back":
                 self._roll_back(count_in(event, "num_turns"))
             case _:
                 pass
 
+    def _report(self, usage: Raw) -> None:
+        answer = self._answer
+        if answer is None:
+            self.session.report(usage)
+        elif answer.message.usage is None:
+            answer.message = replace(answer.message, usage=usage)
+
     def _roll_back(self, turns: int) -> None:
+        if not turns:
+            return
+        self.close()
+        self._index()
+        if self._asked:
+            start = self._asked[max(0, len(self._asked) - turns)]
+            self._forget_from(start)
+            self.session.take_back(start, "rollback")
+            self._closed_at = -1
+
+    def _index(self) -> None:
+        """Looks at the messages that came since the last time. They are closed."""
         messages = self.session.messages
-        asked = [
-            at
-            for at, (message, _) in enumerate(messages)
-            if message.role == "user" and (message.meta is None or not message.meta.synthetic)
-        ]
-        if turns and asked:
-            self.session.take_back(asked[max(0, len(asked) - turns)], "rollback")
+        for at in range(self._indexed, len(messages)):
+            message = messages[at][0]
+            if message.role == "user" and (message.meta is None or not message.meta.synthetic):
+                self._asked.append(at)
+            for key in _keys(message.content):
+                self._places.setdefault(key, []).append(at)
+        self._indexed = len(messages)
+
+    def _forget_from(self, start: int) -> None:
+        """The same backwards, for messages that go."""
+        for message, _ in self.session.messages[start : self._indexed]:
+            for key in _keys(message.content):
+                places = self._places[key]
+                places.pop()
+                if not places:
+                    del self._places[key]
+        while self._asked and self._asked[-1] >= start:
+            self._asked.pop()
+        self._indexed = min(self._indexed, start)
 
     def _item(self, raw: Raw, item: Given, at: float | None) -> None:
         kind = text_in(item, "type")
@@ -169,6 +221,7 @@ class Reading:
             content, is_error = _output(item.get("output", item.get("result", NULL)))
             name = self._names.get(call_id)
             result = ToolResult(call_id=call_id, name=name, content=content, is_error=is_error)
+            self.close()
             self.session.add("tool", (result,), id=self._message_id, created_at=at)
         elif kind == "reasoning":
             message = read_message(raw, "$.payload")
@@ -193,6 +246,8 @@ class Reading:
             meta = Meta(kind="developer", synthetic=True)
         elif role == "user":
             meta, blocks = _told_apart(blocks, SUBAGENT if self._is_subagents else None)
+        if has_content(blocks):
+            self.close()
         self.session.add(
             "system" if role == "system" else "user",
             blocks,
@@ -205,25 +260,48 @@ class Reading:
         self, blocks: list[Block], at: float | None, *, id: str | None = None, joins: bool = False
     ) -> None:
         """The model's words; a call joins the answer that it came with."""
-        messages, unspoken = self.session.messages, self._unspoken
-        self._unspoken = []
+        unspoken, self._unspoken = self._unspoken, []
         id = self._message_id or id
-        last = messages[-1][0] if messages else None
+        last = self._last()
         if last is not None and self._message_id is not None:
             joins = last.id == self._message_id
         if joins and last is not None and last.role == "assistant":
-            messages.pop()
-            whole = (*last.content, *unspoken, *blocks)
-            self.session.add(
-                "assistant", whole, id=last.id or id, created_at=last.created_at or at, usage=last.usage
-            )
-        else:
-            self.session.add("assistant", (*unspoken, *blocks), id=id, created_at=at)
+            answer = self._answer or self._reopened()
+            answer.blocks += unspoken
+            answer.blocks += blocks
+            if last.id is None or last.created_at is None:
+                answer.message = replace(last, id=last.id or id, created_at=last.created_at or at)
+        elif has_content((*unspoken, *blocks)):
+            self.close()
+            message = Message(role="assistant", content=(), id=id, created_at=at)
+            self._answer = _Answer(message, (*unspoken, *blocks))
+
+    def _last(self) -> Message | None:
+        """The newest message that may be gone on with, without its contents where it is open."""
+        if self._answer is not None:
+            return self._answer.message
+        at = len(self.session.messages) - 1
+        # What a rollback uncovered is at its end.
+        return self.session.messages[at][0] if at >= 0 and at == self._closed_at else None
+
+    def _reopened(self) -> _Answer:
+        """The last message as one of which more comes: where the file had ended for a while."""
+        message, _ = self.session.messages.pop()
+        self._indexed = min(self._indexed, len(self.session.messages))
+        self._answer = _Answer(replace(message, content=()), message.content)
+        return self._answer
+
+    def close(self) -> None:
+        """Writes down the answer that is open; more of it may come all the same."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self._closed_at = len(self.session.messages)
+            self.session.take(replace(answer.message, content=tuple(answer.blocks)))
 
     def _unheard(self) -> None:
         """Reasoning that no answer followed belongs to the answer before it, or to none."""
         if self._unspoken:
-            if self.session.messages and self.session.messages[-1][0].role == "assistant":
+            if (last := self._last()) is not None and last.role == "assistant":
                 self._message_id = None
                 self._say([], None, joins=True)
             else:
@@ -233,6 +311,7 @@ class Reading:
     def end(self) -> None:
         """The file is read to its end."""
         self._unheard()
+        self.close()
 
     def _call(self, kind: str, item: Given) -> ToolCall:
         call_id = text_in(item, "call_id") or text_in(item, "id")
@@ -243,14 +322,11 @@ class Reading:
 
     def _compacted(self, payload: Given, at: float | None) -> None:
         self._unheard()
+        self.close()
+        self._index()
         session = self.session
-        known = {
-            key: place
-            for place, (message, _) in enumerate(session.messages)
-            for key in _keys(message.content)
-        }
-        kept = [_key_of(item) for item in objects_in(payload, "replacement_history")]
-        places = sorted({known[key] for key in kept if key in known})
+        kept = {_key_of(item) for item in objects_in(payload, "replacement_history")}
+        places = sorted({self._places[key][-1] for key in kept if key in self._places})
         tail = len(session.messages)
         while places and places[-1] == tail - 1:
             tail = places.pop()

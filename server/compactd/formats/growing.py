@@ -85,6 +85,7 @@ class _Codex:
         for _, record in records(data, _unsaid):
             with suppress(CompactdError):
                 self._reading.record(record)
+        self._reading.close()
 
 
 class _Pi:

@@ -63,6 +63,9 @@ class Collected:
         self.pinned: dict[int, tuple[int, ...]] = {}
         self.left_out: Counter[str] = Counter()
         """What was passed over on purpose, and how often."""
+        self._answers: list[int] = []
+        """Places of the answers among the first `_looked_at` messages."""
+        self._looked_at = 0
 
     def warn(self, text: str) -> None:
         """Notes something that could not be read."""
@@ -114,13 +117,16 @@ class Collected:
 
     def report(self, usage: Raw | None) -> None:
         """Gives the newest answer its usage report, where it has none yet."""
-        for at in range(len(self.messages) - 1, -1, -1):
-            message = self.messages[at][0]
-            if message.role == "assistant":
-                if message.usage is None and usage is not None:
-                    whole = replace(message, usage=usage)
-                    self.messages[at] = (whole, Raw(encode_message(whole)))
-                return
+        messages, answers = self.messages, self._answers
+        for at in range(self._looked_at, len(messages)):
+            if messages[at][0].role == "assistant":
+                answers.append(at)
+        self._looked_at = len(messages)
+        if answers and usage is not None:
+            message = messages[answers[-1]][0]
+            if message.usage is None:
+                whole = replace(message, usage=usage)
+                messages[answers[-1]] = (whole, Raw(encode_message(whole)))
 
     def take_back(self, start: int, what: str) -> None:
         """Leaves out the messages from `start` on, which the program took back by `what`."""
@@ -129,8 +135,13 @@ class Collected:
             self.warn(f"{len(gone)} messages were taken back by a {what}")
         del self.messages[start:]
         self.compactions -= sum(is_summary(message) for message, _ in gone)
-        self.first_kept = {place: kept for place, kept in self.first_kept.items() if place < start}
-        self.pinned = {place: kept for place, kept in self.pinned.items() if place < start}
+        # Not by a look at all of them: a file may take back often.
+        self._looked_at = min(self._looked_at, start)
+        while self._answers and self._answers[-1] >= start:
+            self._answers.pop()
+        for kept in (self.first_kept, self.pinned):
+            while kept and (place := next(reversed(kept))) >= start:
+                del kept[place]
 
     def pass_over(self, what: str) -> None:
         """Counts something that is no part of the conversation, to be told once at the end."""

@@ -404,7 +404,7 @@ class Left(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """A place that may hold the words still."""
 
     where: str
-    """`messages`, `settings`, `names`, `export`, `transcript`; there may be others later."""
+    """`messages`, `settings`, `names`, `export`, `transcript`, `mirror`; there may be others later."""
     why: str
     """One sentence; holds none of the words."""
     entry_ids: tuple[str, ...] = ()

@@ -128,6 +128,14 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         removed_with_session=False,
     ),
     Holder(
+        name="installed hooks",
+        what="where `compactd install` put our hooks into an agent's settings, and the hash of these",
+        files=("hooks/{stem}.installed", "hooks/{stem}.installed.new"),
+        on_redact=_NO_WORDS,
+        on_delete=_NO_WORDS,
+        removed_with_session=False,
+    ),
+    Holder(
         name="ACP link",
         what="which session of an agent stands for one of an ACP client",
         files=("acp/{link}.json", "acp/{link}.json.new"),

@@ -69,8 +69,10 @@ class HookFiles:
     """What the hook keeps of one session below the data folder `home`."""
 
     def __init__(self, home: Path, session_id: str) -> None:
+        self._home = home
         self._folder = home / FOLDER
         self._stem = file_stem(session_id)
+        self._agent = session_id.partition(":")[0]
 
     def path(self, ending: str) -> Path:
         return self._folder / (self._stem + ending)
@@ -79,15 +81,8 @@ class HookFiles:
     def locked(self) -> Iterator[None]:
         """While inside, no hook of the session runs. Blocks. Raises `HookIsBusy`, `OSError`."""
         files.make_folder(self._folder)
-        end = time.monotonic() + LOCK_S
-        while not isinstance(lock := take(self.path(".lock")), Lock):
-            if time.monotonic() > end:
-                raise HookIsBusy
-            time.sleep(LOCK_STEP_S)
-        try:
+        with _locked(self.path(".lock")):
             yield
-        finally:
-            lock.release()
 
     def forget(self) -> None:
         """Removes every word. In `locked`. Raises `OSError`.
@@ -96,10 +91,7 @@ class HookFiles:
         """
         for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
             self.path(ending).unlink(missing_ok=True)
-        known = array("Q")
-        with contextlib.suppress(FileNotFoundError):
-            data = self.path(IDS).read_bytes()
-            known.frombytes(data[: len(data) // known.itemsize * known.itemsize])
+        known = _ids_in(self.path(IDS))
         keys = tuple(dict.fromkeys((*self.redacted().keys, *known)))
         if keys:
             all_ = Redactions(keys=keys, transcript=self.transcript())
@@ -125,6 +117,20 @@ class HookFiles:
         """What was redacted so far."""
         return read_redactions(self.path(REDACTED))
 
+    def others(self, keys: Sequence[int]) -> list[Path]:
+        """Journals of other sessions of this agent that took in what `keys` name, as a fork does, and did not
+        redact it.
+        O(bytes of the agent's hashes)."""
+        found: list[Path] = []
+        for path in sorted(self._folder.glob("*" + IDS)):
+            journal = self._home / "sessions" / f"{path.stem}.jsonl"
+            is_of_agent = path.stem.startswith(f"{self._agent}-") and path.stem != self._stem
+            if is_of_agent and journal.exists():
+                redacted = read_redactions(path.with_suffix(REDACTED)).keys
+                if not _ids_in(path).isdisjoint(set(keys).difference(redacted)):
+                    found.append(journal)
+        return found
+
     def transcript(self) -> str:
         """The agent's own file; empty where the hook never saw one."""
         try:
@@ -143,6 +149,10 @@ class HookFiles:
             keys=tuple(dict.fromkeys((*self.redacted().keys, *keys))), transcript=self.transcript()
         )
         # First: from here on no hook takes the words in, wherever we are killed.
+        of_agent = of_all_sessions(self._folder, self._agent)
+        with _locked(of_agent.with_suffix(".lock")):
+            all_ = Redactions(keys=tuple(dict.fromkeys((*read_redactions(of_agent).keys, *keys))))
+            files.write_beside(of_agent, (msgspec.json.encode(all_),), durable=True)
         files.write_beside(self.path(REDACTED), (msgspec.json.encode(known),), durable=True)
         if self.path(STATE).exists():
             files.write_beside(self.path(STATE), (b"{}",), durable=True)
@@ -152,6 +162,32 @@ class HookFiles:
             records = [waiting.get(at, record) for at, record in enumerate(self.waiting())]
             files.write_beside(self.path(WAIT), (record + b"\n" for record in records), durable=True)
         files.sync_folder(self._folder)
+
+
+def of_all_sessions(folder: Path, agent: str) -> Path:
+    """The list of what was redacted in any session of an agent."""
+    return folder / (agent + REDACTED)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    end = time.monotonic() + LOCK_S
+    while not isinstance(lock := take(path), Lock):
+        if time.monotonic() > end:
+            raise HookIsBusy
+        time.sleep(LOCK_STEP_S)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _ids_in(path: Path) -> set[int]:
+    known = array("Q")
+    with contextlib.suppress(FileNotFoundError):
+        data = path.read_bytes()
+        known.frombytes(data[: len(data) // known.itemsize * known.itemsize])
+    return set(known)
 
 
 def read_redactions(path: Path) -> Redactions:

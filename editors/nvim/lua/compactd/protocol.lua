@@ -558,7 +558,7 @@
 
 --- A place that may hold the words still.
 ---@class compactd.Left
----@field where string `messages`, `settings`, `names`, `export`, `transcript`; there may be others later.
+---@field where string `messages`, `settings`, `names`, `export`, `transcript`, `mirror`; there may be others later.
 ---@field why string One sentence; holds none of the words.
 ---@field entry_ids? string[] Of messages.
 ---@field path? string|nil Of a file.

@@ -5,7 +5,7 @@ summariser was told. They are worked out from the originals at each compaction, 
 redaction need no rule of their own, and nothing wears out.
 
 **Newest wins.** Two constraints disagree where they are about the same thing, that is, hold the same words
-but for cues, numbers and common words, and one forbids what the other demands, or both set one limit to
+but for cues and the number of a limit, and one forbids what the other demands, or both set one limit to
 different numbers. The older one is then no longer in force. Said again in the same words, it counts once,
 where it was said last.
 
@@ -26,8 +26,8 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from compactd.core.atoms import COMMON_WORDS, words_of_chunk
-from compactd.core.cues import CUE_WORDS, LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
+from compactd.core.atoms import COMMON_WORDS
+from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.phrases import Phrases
 from compactd.core.typed import typed_sentences
@@ -64,6 +64,29 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"\w+")
+_LEAST = re.compile(
+    r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo|[>≥]|以上|至少",
+    re.IGNORECASE,
+)
+_NEXT_CHARS: Final = 12
+"""A number is a limit's if it stands in it or begins at most so many characters behind."""
+_AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，；："
+_BEHIND: Final = "."
+"""A full stop in front is part of a name."""
+_IN_NAMES: Final = r"-_./\#@"
+_NAME_GOES_ON = re.compile(r"[-_/\\#@]\w|\.\w")
+_SAYS = """
+must mustn never always do don dont don't don’t mustn't mustn’t only not no prefer preferred preferably avoid
+should shouldn shouldn't shouldn’t shall ensure important please also now and but so ok okay you we
+the a an be is are ever may can cannot can't refrain from
+"""
+_SAYS_NOTHING: Final = frozenset((*_SAYS.split(), ""))
+"""Words that say nothing of what a constraint is about: its cues, and what stands around them."""
+_CUES_OF_OTHERS = """
+ne не no bitte nicht kein keine keinen por favor favor, pas jamais plus que il faut surtout hay
+"""
+_PARTICLES: Final = frozenset(_CUES_OF_OTHERS.split())
+"""Words of a cue of several words that are no more than a cue."""
 
 
 Limits = tuple[tuple[str, bool], ...]
@@ -311,6 +334,8 @@ class _Sense(Struct, frozen=True):
     is_limit: bool
     number: str | None
     """The number that it limits it to; none where it names none or several."""
+    span: tuple[int, int] | None
+    """Where the limit and its number stand."""
 
 
 def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
@@ -319,9 +344,10 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
     kept: list[Constraint] = []
     gone: list[Constraint] = []
     for one in reversed(said):
-        subject = _subject(one.text)
+        sense = _sense(one.text)
+        subject = _subject(one.text, sense)
         if subject:
-            newer, sense = stands.setdefault(subject, _Newer()), _sense(one.text)
+            newer = stands.setdefault(subject, _Newer())
             if newer.disagrees(sense):
                 gone.append(one)
                 continue
@@ -330,17 +356,51 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
     return tuple(reversed(kept)), tuple(reversed(gone))
 
 
-def _subject(text: str) -> frozenset[str]:
-    """What a constraint is about: its words but for cues, numbers and common ones."""
-    rest = _NUMBER.sub(" ", pattern(NEGATIVE).sub(" ", pattern(OTHERS).sub(" ", text)))
-    words = (word for chunk in rest.split() for word in words_of_chunk(chunk))
-    return frozenset(word for word in words if word not in COMMON_WORDS and word not in CUE_WORDS)
+def _subject(text: str, sense: _Sense) -> frozenset[str]:
+    """What a constraint is about: all its words but those that only say that it is one, and the number of a
+    limit with the words that set it. Nothing where they are common words alone, or where it forbids twice:
+    what then disagrees with it cannot be told by words."""
+    if len(pattern(NEGATIVE).findall(_QUOTED.sub(" ", text))) > 1:
+        return frozenset()
+    direction = ""
+    if sense.span is not None:
+        start, end = sense.span
+        direction = "≤" if _LEAST.search(text[start:end]) is None else "≥"
+        text = f"{text[:start]} {text[end:]}"
+    for cues in (OTHERS, NEGATIVE):
+        text = pattern(cues).sub(_without_cues, text)
+    every = (word.strip(_AROUND).rstrip(_BEHIND) for word in text.split())
+    words = {word if len(word) == 1 else word.lower() for word in every} - _SAYS_NOTHING
+    if words <= COMMON_WORDS:
+        return frozenset()
+    return frozenset((*words, direction) if direction else words)
+
+
+def _without_cues(cue: re.Match[str]) -> str:
+    """What stays of words in which a cue was found: all that is no cue, such as the verb of `ne touche pas`,
+    and a name of which a cue is only a part, such as `no-op` or `solo.py`."""
+    text, start, end = cue.string, cue.start(), cue.end()
+    in_name = (start and text[start - 1] in _IN_NAMES) or _NAME_GOES_ON.match(text, end) is not None
+    if in_name and cue[0].isascii():
+        return cue[0]
+    words = cue[0].split()
+    return (
+        f" {' '.join(word for word in words if word.lower() not in _PARTICLES)} " if len(words) > 1 else " "
+    )
 
 
 def _sense(text: str) -> _Sense:
-    numbers = _NUMBER.findall(text)
+    bare = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
+    numbers = list(_NUMBER.finditer(bare))
+    limit = pattern(LIMIT).search(bare)
+    span = None
+    if limit is not None and len(numbers) == 1:
+        start, end = numbers[0].span()
+        if start >= limit.start() and start - limit.end() <= _NEXT_CHARS:
+            span = limit.start(), max(end, limit.end())
     return _Sense(
-        forbids=pattern(NEGATIVE).search(text) is not None,
-        is_limit=pattern(LIMIT).search(text) is not None,
-        number=numbers[0] if len(numbers) == 1 else None,
+        forbids=pattern(NEGATIVE).search(bare) is not None,
+        is_limit=limit is not None,
+        number=numbers[0][0] if span is not None else None,
+        span=span,
     )

@@ -30,7 +30,7 @@ from compactd.core.atoms import COMMON_WORDS
 from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.phrases import Phrases
-from compactd.core.typed import typed_sentences
+from compactd.core.typed import typed, typed_sentences
 
 MOST_CHARS: Final = 1_000
 """A longer sentence is an account of something, no rule."""
@@ -136,6 +136,11 @@ class Constraints(Struct, frozen=True, dict=True):
     def sentences_in_force(self) -> frozenset[str]:
         """The sentences of those in force."""
         return frozenset(one.text for one in self.in_force)
+
+    @cached_property
+    def sentences(self) -> frozenset[str]:
+        """The sentences of all of them."""
+        return frozenset(one.text for one in (*self.in_force, *self.superseded))
 
     def left_out_of(self, stays: Collection[EntryId] = ()) -> int:
         """How many limits were left out of messages that are not in `stays`."""
@@ -246,6 +251,13 @@ def without_them(line: str, demands: Constraints) -> str:
     for text in demands.phrases.found_in(line):
         rest = rest.replace(text, " ")
     return line if rest is line else rest.strip() if _WORDS.search(rest) is not None else ""
+
+
+def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:
+    """The lines of a message that belong to a demand over several lines, without the signs of a list."""
+    known = demands.sentences
+    several = (said for said in typed(item) if said.lines and said.text in known)
+    return frozenset(line for said in several for line in said.lines)
 
 
 def _counted(limits: Limits) -> tuple[Iterable[tuple[str, tuple[str, bool]]], int]:

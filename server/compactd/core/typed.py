@@ -10,14 +10,22 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from compactd.core.atoms import sentences
 from compactd.core.authors import USER, author_of
+from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
 from compactd.core.entries import Item
 from compactd.core.lines import typed_parts
 from compactd.messages import Text
 
 WRAPPED_CHARS: Final = 50
 """A line from this length on that ends in the middle of a sentence goes on in the next one."""
+
+ITEM_CHARS: Final = 100
+"""Longer lines below a colon are no list, unless the signs of one stand in front."""
+LIST_CHARS: Final = 900
+"""A demand with its list is at most so long; a longer list makes several."""
 
 LOG_LINES: Final = 4
 LOG_SHARE: Final = 0.5
@@ -41,9 +49,24 @@ _LOG = re.compile(
     r")"
 )
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
+_GOES_ON = re.compile(
+    r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for|with|in|on|of"
+    r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
+    re.IGNORECASE,
+)
+"""Words with which a line goes on however short the one before it is."""
+_KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
 _ABBREVIATED = re.compile(
     r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
 )
+
+
+class Said(Struct, frozen=True):
+    """A sentence, on one line."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    """The lines it stood on, where they are several: without the signs of a list in front."""
 
 
 def typed_sentences(item: Item) -> Iterator[str]:
@@ -53,6 +76,12 @@ def typed_sentences(item: Item) -> Iterator[str]:
     Of a message above `lines.OWN_WORDS_CHARS` the first and the last quarter of that count as typed.
     O(characters).
     """
+    for said in typed(item):
+        yield said.text
+
+
+def typed(item: Item) -> Iterator[Said]:
+    """The same, each with the lines that it stood on."""
     message = item.message
     if message.role != "user":
         return
@@ -60,13 +89,83 @@ def typed_sentences(item: Item) -> Iterator[str]:
         if isinstance(block, Text) and author_of(message, block) == USER:
             for start, end, is_own in typed_parts(block.text):
                 if is_own:
-                    yield from sentences_in(block.text[start:end])
+                    yield from _said_in(block.text[start:end])
 
 
 def sentences_in(text: str) -> Iterator[str]:
     """The sentences of a text, without the lines in it that were copied from somewhere. O(characters)."""
-    for paragraph in _paragraphs(text):
-        yield from _whole(sentences(paragraph))
+    for said in _said_in(text):
+        yield said.text
+
+
+def _said_in(text: str) -> Iterator[Said]:
+    """The sentences of a text. One that sets a limit and ends with a colon takes the list below it along:
+    what is forbidden in a list is not to be read as a wish."""
+    lines = list(_typed_lines(text))
+    at = 0
+    while at < len(lines):
+        line, at = lines[at], at + 1
+        if not line.text:
+            continue
+        parts = list(_whole(sentences(line.text)))
+        lead = parts[-1] if parts else ""
+        below = at + _length_of_list(lines, at) if _opens_list(lead) else at
+        items = [item for item in lines[at:below] if item.text]
+        if not items or not (_forbids(lead) or not all(_leaves_no_choice(item.text) for item in items)):
+            yield from (_on_lines(part, line) for part in parts)
+            continue
+        yield from (_on_lines(part, line) for part in parts[:-1])
+        yield from _with_list(lead, items)
+        at = below
+
+
+def _on_lines(sentence: str, line: _Line) -> Said:
+    return Said(sentence, tuple(one for one in line.lines if one in sentence))
+
+
+def _opens_list(sentence: str) -> bool:
+    return sentence.endswith((":", "：")) and (
+        _leaves_no_choice(sentence) or _KEEPS.match(without_bullet(sentence)) is not None
+    )
+
+
+def _forbids(sentence: str) -> bool:
+    return pattern(NEGATIVE).search(sentence) is not None
+
+
+def _leaves_no_choice(sentence: str) -> bool:
+    return pattern(STRONG, LIMIT, OTHERS).search(sentence) is not None
+
+
+def _length_of_list(lines: list[_Line], at: int) -> int:
+    """How many lines from `at` on are a list: the items, or the short lines up to the next blank one."""
+    first = next((nth for nth in range(at, min(at + 2, len(lines))) if lines[nth].text), at)
+    if first == len(lines):
+        return 0
+    if not lines[first].is_item:
+        end = at
+        while end < len(lines) and 0 < len(lines[end].text) <= ITEM_CHARS and not lines[end].is_item:
+            end += 1
+        return end - at
+    end = last = first
+    while end < len(lines) and (lines[end].is_item or not lines[end].text or lines[end].is_indented):
+        end += 1
+        if lines[end - 1].text:
+            last = end
+    return last - at
+
+
+def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
+    """The items behind what they are items of, once more where they are too many for one sentence."""
+    text, lines = lead, [lead]
+    for item in items:
+        if text != lead and len(text) + len(item.text) + 2 > LIST_CHARS:
+            yield Said(text, tuple(lines))
+            text, lines = lead, [lead]
+        between = " " if text.endswith((":", "：", ";", ",", ".", "!", "。", "；", "，")) else "; "
+        text = f"{text}{between}{item.text}"
+        lines += item.lines or (item.text,)
+    yield Said(text, tuple(lines))
 
 
 def without_bullet(line: str) -> str:
@@ -74,8 +173,21 @@ def without_bullet(line: str) -> str:
     return _BULLET.sub("", line, count=1).strip()
 
 
-def _paragraphs(text: str) -> Iterator[str]:
-    """Runs of typed lines that belong together, each as one line."""
+class _Line(Struct, frozen=True):
+    """A typed line, with those that it goes on in; empty for a blank one."""
+
+    text: str
+    is_item: bool = False
+    is_indented: bool = False
+    lines: tuple[str, ...] = ()
+    """Those it was put together of, where they are several."""
+
+
+_BLANK: Final = _Line("")
+
+
+def _typed_lines(text: str) -> Iterator[_Line]:
+    """The typed lines of a text, those that belong together as one, and the blank ones between."""
     block: list[str] = []
     for line in (*text.split("\n"), ""):
         if line.strip():
@@ -83,6 +195,7 @@ def _paragraphs(text: str) -> Iterator[str]:
             continue
         if block and not _is_log(block):
             yield from _joined([part for part in block if not _is_foreign(part)])
+        yield _BLANK
         block = []
 
 
@@ -104,26 +217,36 @@ def _is_foreign(line: str) -> bool:
     return (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare
 
 
-def _joined(lines: list[str]) -> Iterator[str]:
+def _joined(lines: list[str]) -> Iterator[_Line]:
     """`lines` with what was wrapped put on one line again."""
-    waiting = ""
+    waiting: list[str] = []
+    begins = ""
     for line in lines:
         bare = line.strip()
-        goes_on = (
-            waiting
-            and len(waiting) >= WRAPPED_CHARS
-            and not waiting.endswith((".", "!", "?", ":", "。", "！", "？"))
-            and bare[:1].islower()
-            and _BULLET.match(line) is None
-        )
-        if goes_on:
-            waiting = f"{waiting} {bare}"
+        if waiting and _BULLET.match(line) is None and _goes_on(waiting, bare):
+            waiting.append(bare)
             continue
         if waiting:
-            yield waiting
-        waiting = _BULLET.sub("", line, count=1).strip()
+            yield _line(begins, waiting)
+        begins, waiting = line, [without_bullet(line)]
     if waiting:
-        yield waiting
+        yield _line(begins, waiting)
+
+
+def _goes_on(lines: list[str], bare: str) -> bool:
+    """Whether `bare` is the rest of a line that was wrapped."""
+    if lines[-1].endswith((".", "!", "?", ":", ";", "。", "！", "？", "：")) or not bare[:1].islower():
+        return False
+    return sum(map(len, lines)) >= WRAPPED_CHARS or _GOES_ON.match(bare) is not None
+
+
+def _line(begins: str, lines: list[str]) -> _Line:
+    return _Line(
+        " ".join(lines),
+        is_item=_BULLET.match(begins) is not None,
+        is_indented=begins[:1] in (" ", "\t"),
+        lines=tuple(lines) if len(lines) > 1 else (),
+    )
 
 
 def _whole(parts: list[str]) -> Iterator[str]:

@@ -1,0 +1,77 @@
+"""What a user typed: a list stays with the sentence that it belongs to, and a user's line is no log."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactd.core.constraints import constraints_of
+from compactd.core.entries import Item
+from compactd.core.extract import extract
+from compactd.messages import Message, Text
+
+LISTS = [
+    (
+        "Never do the following:\n- push to main\n- delete files in data/\n\nFix the parser",
+        ["Never do the following: push to main; delete files in data/"],
+    ),
+    (
+        "Never:\n- push to main\n- run deploy_prod.py without asking",
+        ["Never: push to main; run deploy_prod.py without asking"],
+    ),
+    ("Fix it. Don't touch:\n\n* a.py\n\n* b.py\nThen go on.", ["Don't touch: a.py; b.py"]),
+    ("Off limits:\n1. a.py\n2. b.py", ["Off limits: a.py; b.py"]),
+    ("You may only edit these files:\n  - a.py\n  - b.py", ["You may only edit these files: a.py; b.py"]),
+    (
+        "Under no circumstances may you do any of this:\n- rename a file\n- leave\n",
+        ["Under no circumstances may you do any of this: rename a file; leave"],
+    ),
+    ("Never touch:\nsrc/a.py\nsrc/b.py\n\nFix the parser", ["Never touch: src/a.py; src/b.py"]),
+    ("Always do this:\n- Never push.\n- Always test.", ["Always do this:", "Never push.", "Always test."]),
+    ("Never push to main\nunless I say so.", ["Never push to main unless I say so."]),
+]
+
+
+def extracted(said: str) -> str:
+    """The summary of a message of the user's."""
+    items = (Item(entry_id="e1", body=Message(role="user", content=(Text(text=said),)), tokens=len(said)),)
+    demands = constraints_of(items)
+    return extract(items, (), request=None, budget_tokens=3_000, count=len, demands=demands).text
+
+
+def found(text: str) -> list[str]:
+    item = Item(entry_id="e1", body=Message(role="user", content=(Text(text=text),)), tokens=1)
+    return [one.text for one in constraints_of((item,)).in_force]
+
+
+@pytest.mark.parametrize(("text", "demands"), LISTS)
+def test_a_demand_over_several_lines_is_one_sentence(text: str, demands: list[str]) -> None:
+    assert found(text) == demands
+
+
+def test_a_list_too_long_for_one_sentence_makes_several_and_loses_nothing() -> None:
+    items = [f"delete the file number {n} of the folder data/" for n in range(60)]
+    demands = found("Never do the following:\n" + "\n".join(f"- {item}" for item in items))
+
+    assert len(demands) > 1
+    assert all(demand.startswith("Never do the following: ") for demand in demands)
+    assert all(any(item in demand for demand in demands) for item in items)
+
+
+@pytest.mark.parametrize(
+    ("text", "goals", "others"),
+    [
+        (LISTS[0][0], ["Fix the parser"], ["push to main", "delete files"]),
+        (LISTS[1][0], [], ["run deploy_prod.py"]),
+        (LISTS[2][0], ["Fix it.", "Then go on."], ["a.py", "b.py"]),
+        (LISTS[8][0] + "\nFix the parser", ["Fix the parser"], ["unless I say so"]),
+    ],
+)
+def test_the_lines_of_a_demand_are_quoted_nowhere_else(
+    text: str, goals: list[str], others: list[str]
+) -> None:
+    shown = tuple(f"- {demand}" for demand in found(text))
+    summary = extracted(text)
+    rest = "\n".join(line for line in summary.split("\n") if not line.startswith(shown))
+
+    assert [goal for goal in goals if goal not in rest] == []
+    assert [other for other in others if other in rest] == []

@@ -75,3 +75,46 @@ def test_the_lines_of_a_demand_are_quoted_nowhere_else(
 
     assert [goal for goal in goals if goal not in rest] == []
     assert [other for other in others if other in rest] == []
+
+
+TYPED = """\
+CRITICAL: never touch src/legacy_core.py.
+WARNING: do not push to main.
+note: never rename the loader.
+OK go on but do not change the schema.
+ERROR messages must always be in English.
+FAILED builds must never be merged.
+npm: never use it here.
+make: always use the target all.
+$HOME must never be deleted.
+src/auth.py:42: never change this line.
+Never rename the key "version": others read it.
+Always return JSON like {"id": 1} and never XML.
+Never call foo(); bar(); or baz(); in a test.
+NOTE: use at most 3 retries.""".splitlines()
+
+
+@pytest.mark.parametrize("line", TYPED)
+def test_a_line_by_itself_that_looks_like_a_programs_is_the_users(line: str) -> None:
+    assert found(line) == [line]
+    assert found(f"Fix the parser.\n{line}") == [line]
+
+
+@pytest.mark.parametrize("indent", ["    ", "\t", "\t\t"])
+def test_a_message_that_is_indented_as_a_whole_is_the_users(indent: str) -> None:
+    assert found(f"{indent}Never push.\n\n{indent}Always test.") == ["Never push.", "Always test."]
+
+
+def test_a_rule_right_before_or_behind_an_error_is_the_users() -> None:
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1\n    must never\nValueError: never'
+
+    assert found(f"{error}\nNever push.") == ["Never push."]
+    assert found(f"Never push.\n{error}") == ["Never push."]
+    assert found("INFO a\nINFO b\nYou must never.\nINFO c\nNever push.") == ["Never push."]
+
+
+def test_of_a_long_message_the_end_counts_where_it_has_no_line_end() -> None:
+    assert found("word " * 2_000 + ". Never push to main.") == ["Never push to main."]
+    assert found("word " * 2_000 + "\n" + "word " * 1_000 + ". Never push to main.") == [
+        "Never push to main."
+    ]

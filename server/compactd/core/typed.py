@@ -32,22 +32,36 @@ LOG_SHARE: Final = 0.5
 """A block of so many lines, of which such a share are a program's, is a program's as a whole."""
 
 _BULLET = re.compile(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
-_LOG = re.compile(
+_CERTAIN = re.compile(
     r"\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date and time
     r"|\[?\d\d:\d\d:\d\d"
-    r"|\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
-    r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
-    r"(?: ERR!| WARN|:|\[\w+\]:)"
     r"|at \S+ ?\(|at \S+:\d+|File \"[^\"]+\", line \d+|Traceback \(|Caused by:|goroutine \d+"
-    r"|[\w./\\-]+:\d+(?::\d+)?:"  # a place in a file
     r"|\d{1,6}(?:→|\||\t)"  # a numbered line of a file
-    r"|(?:\+\+\+|---|@@) |diff --git |[+-](?=\S*[;{}()=])"
-    r"|[$%❯➜] ?\S+ |>>> |\.\.\. |E   +|\(tool\) |\[e\d+ "
+    r"|(?:\+\+\+|---|@@) |diff --git "
+    r"|[$%❯➜] \S+ |>>> |\.\.\. |E   +|\(tool\) |\[e\d+ "
     r"|[{}\[\]]+,?\s*$|\"[^\"]*\":|</?\w+[^<>]*>\s*$"
     r"|[A-Za-z_]\w*(?:Error|Exception)\b:"
     r")"
 )
+"""How lines begin that no person types."""
+_LIKELY = re.compile(
+    r"\s*(?:"
+    r"\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
+    r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
+    r"(?: ERR!| WARN|:|\[\w+\]:)"
+    r"|[\w./\\-]+:\d+(?::\d+)?:"  # a place in a file
+    r"|[+-](?=\S*[;{}()=])"
+    r")"
+)
+"""How lines of programs begin, and now and then one that a person types: by itself, it is the person's."""
+_TELLS = re.compile(
+    r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
+)
+_IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
+_CODE = re.compile(r"[{}();=<>]")
+_PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
+PROSE_WORDS: Final = 3
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
 _GOES_ON = re.compile(
     r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for|with|in|on|of"
@@ -189,32 +203,81 @@ _BLANK: Final = _Line("")
 def _typed_lines(text: str) -> Iterator[_Line]:
     """The typed lines of a text, those that belong together as one, and the blank ones between."""
     block: list[str] = []
-    for line in (*text.split("\n"), ""):
+    for line in (*_without_common_indent(text.split("\n")), ""):
         if line.strip():
             block.append(line)
             continue
-        if block and not _is_log(block):
-            yield from _joined([part for part in block if not _is_foreign(part)])
+        yield from _joined(_typed_of(block))
         yield _BLANK
         block = []
 
 
-def _is_log(block: list[str]) -> bool:
-    foreign = sum(_is_foreign(line) for line in block)
-    return len(block) >= LOG_LINES and foreign >= LOG_SHARE * len(block)
+def _without_common_indent(lines: list[str]) -> list[str]:
+    """A message that is indented as a whole is no quotation."""
+    indents = {line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()}
+    common = min(indents, key=len, default="")
+    if not common or not all(indent.startswith(common) for indent in indents):
+        return lines
+    return [line.removeprefix(common) for line in lines]
 
 
-def _is_foreign(line: str) -> bool:
-    """True for a line that was quoted or copied: from a log, a file, a terminal, another's message."""
+def _typed_of(block: list[str]) -> list[str]:
+    """The typed lines of those between two blank ones. What looks like a program's line is one in a run of
+    at least two; one by itself may be a person's `WARNING: never do this`."""
+    kinds = [_kind(line) for line in block]
+    foreign = [kind == CERTAIN for kind in kinds]
+    for nth, kind in enumerate(kinds):
+        if kind == LIKELY:
+            run = (nth and kinds[nth - 1] != TYPED) or (nth + 1 < len(kinds) and kinds[nth + 1] != TYPED)
+            foreign[nth] = bool(run) or _is_told(block[nth])
+    looks = sum(kind != TYPED for kind in kinds)
+    if len(block) >= LOG_LINES and any(foreign) and looks >= LOG_SHARE * len(block):
+        # People write before and after what they paste.
+        first = block[:1] if not foreign[0] and _demands(block[0]) else []
+        return first + (block[-1:] if not foreign[-1] else [])
+    return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
+
+
+def _demands(text: str) -> bool:
+    return pattern(STRONG, OTHERS).search(_IN_QUOTES.sub(" ", text)) is not None
+
+
+def _is_told(line: str) -> bool:
+    """Whether a line reports a limit, as `WARN: capped at 30s` does, and sets none."""
+    if pattern(LIMIT).search(line) is None or _demands(line):
+        return False
+    head = _LIKELY.match(line)
+    return _TELLS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
+
+
+TYPED, LIKELY, CERTAIN = range(3)
+
+
+def _kind(line: str) -> int:
+    """Whether a line was quoted or copied: from a log, a file, a terminal, another's message."""
     if line.lstrip().startswith((">", "|")):
-        return True
-    if line.startswith(("    ", "\t")) and _BULLET.match(line) is None:
-        return True
+        return CERTAIN
+    is_item = _BULLET.match(line) is not None
+    if line.startswith(("    ", "\t")) and not is_item:
+        return CERTAIN
     bare = line.strip()
-    if _BULLET.match(bare) is None and _LOG.match(bare) is not None:
-        return True
+    if not is_item and _CERTAIN.match(bare) is not None:
+        return CERTAIN
     signs = len(bare) - len(bare.translate(_WITHOUT_CODE_SIGNS))
-    return (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare
+    if (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare:
+        return TYPED if _is_prose(bare) else CERTAIN
+    return LIKELY if not is_item and _LIKELY.match(bare) is not None else TYPED
+
+
+def _is_prose(bare: str) -> bool:
+    """Whether a line with the signs of code or data is a demand that names some: it demands before the first
+    sign, and has words besides."""
+    bare = _IN_QUOTES.sub(" ", without_bullet(bare))
+    code = _CODE.search(bare)
+    return (
+        _demands(bare[: code.start()] if code is not None else bare)
+        and len(_PROSE.findall(bare)) >= PROSE_WORDS
+    )
 
 
 def _joined(lines: list[str]) -> Iterator[_Line]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.constraints import constraints_of
+from compactd.core.constraints import bullet, constraints_of, missing, stated_in, without_them
 from compactd.core.entries import Item
 from compactd.core.extract import extract
 from compactd.messages import Message, Text
@@ -118,3 +118,25 @@ def test_of_a_long_message_the_end_counts_where_it_has_no_line_end() -> None:
     assert found("word " * 2_000 + "\n" + "word " * 1_000 + ". Never push to main.") == [
         "Never push to main."
     ]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_a_sentence_ends_with_every_line_end_that_a_reader_may_see(end: str) -> None:
+    assert found(f"Never push{end}Fix the parser{end}Always test") == ["Never push", "Always test"]
+
+
+def test_characters_that_nobody_sees_are_shown_and_the_demand_is_found_again() -> None:
+    item = Item(
+        entry_id="e1",
+        body=Message(role="user", content=(Text(text="Fix it. Never pu\u200bsh\x1b[2K to main."),)),
+        tokens=1,
+    )
+    demands = constraints_of((item,))
+    line = bullet(demands.in_force[0])
+
+    assert line == "- Never pu\ufffdsh\ufffd[2K to main. [e1]"
+    assert missing(demands.in_force, f"## Constraints\n{line}") == ()
+    assert missing(demands.in_force, "Never pu\u200bsh\x1b[2K to main.") == ()
+    assert missing(demands.in_force, "Never push") == demands.in_force
+    assert without_them("Fix it. Never pu\u200bsh\x1b[2K to main.", demands) == "Fix it."
+    assert stated_in(line, demands) == ["Never pu\ufffdsh\ufffd[2K to main."]

@@ -30,6 +30,7 @@ from compactd.core.atoms import COMMON_WORDS
 from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.phrases import Phrases
+from compactd.core.quoting import visible_lines
 from compactd.core.typed import typed, typed_sentences
 
 MOST_CHARS: Final = 1_000
@@ -106,7 +107,7 @@ class Constraint(Struct, frozen=True):
     """A sentence in which the user sets a limit."""
 
     text: str
-    """The whole sentence, as it was typed."""
+    """The whole sentence, as it was typed, with a sign for characters that nobody sees."""
     entry_id: EntryId
     """The message it stands in; of one said twice, the last."""
     is_strong: bool = True
@@ -235,22 +236,22 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 def missing(constraints: Sequence[Constraint], text: str) -> tuple[Constraint, ...]:
     """Those that do not stand in `text` word for word. O(constraints + text)."""
-    found = frozenset(Phrases(one.text for one in constraints).found_in(text))
+    found = frozenset(Phrases(one.text for one in constraints).found_in(visible_lines(text)))
     return tuple(one for one in constraints if one.text not in found)
 
 
 def stated_in(text: str, demands: Constraints) -> list[str]:
     """The constraints in force that stand in `text` word for word. O(text)."""
-    return [one for one in demands.phrases.found_in(text) if one in demands.sentences_in_force]
+    return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
 def without_them(line: str, demands: Constraints) -> str:
     """`line` without the constraints that stand in it; empty where nothing but marks is left. O(line), and
     once for each that stands in it."""
-    rest = line
-    for text in demands.phrases.found_in(line):
+    rest = shown = visible_lines(line)
+    for text in demands.phrases.found_in(shown):
         rest = rest.replace(text, " ")
-    return line if rest is line else rest.strip() if _WORDS.search(rest) is not None else ""
+    return line if rest is shown else rest.strip() if _WORDS.search(rest) is not None else ""
 
 
 def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:

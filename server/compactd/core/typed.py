@@ -17,6 +17,7 @@ from compactd.core.authors import USER, author_of
 from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
 from compactd.core.entries import Item
 from compactd.core.lines import typed_parts
+from compactd.core.quoting import visible_lines
 from compactd.messages import Text
 
 WRAPPED_CHARS: Final = 50
@@ -115,7 +116,7 @@ def sentences_in(text: str) -> Iterator[str]:
 def _said_in(text: str) -> Iterator[Said]:
     """The sentences of a text. One that sets a limit and ends with a colon takes the list below it along:
     what is forbidden in a list is not to be read as a wish."""
-    lines = list(_typed_lines(text))
+    lines = list(_typed_lines(visible_lines(text)))
     at = 0
     while at < len(lines):
         line, at = lines[at], at + 1
@@ -184,7 +185,7 @@ def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
 
 def without_bullet(line: str) -> str:
     """`line` without the sign of a list in front."""
-    return _BULLET.sub("", line, count=1).strip()
+    return _BULLET.sub("", visible_lines(line), count=1).strip()
 
 
 class _Line(Struct, frozen=True):

@@ -185,6 +185,7 @@ def test_only_a_person_sets_limits() -> None:
         ("Never push to origin.", "Always push to origin."),
         ("Never use Python 2.", "Always use Python 2."),
         ("Only touch #13.", "Don't touch #13."),
+        ("No mocks in tests.", "Always use mocks in tests."),
         ("Ne modifie jamais a.py.", "Modifie toujours a.py."),
     ],
 )

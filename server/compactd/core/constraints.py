@@ -69,6 +69,8 @@ _LEAST = re.compile(
     r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo|[>≥]|以上|至少",
     re.IGNORECASE,
 )
+_NO = re.compile(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
+"""`No tabs.` is what `Never use tabs.` is."""
 _NEXT_CHARS: Final = 12
 """A number is a limit's if it stands in it or begins at most so many characters behind."""
 _AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，；："
@@ -375,7 +377,7 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
     what then disagrees with it cannot be told by words."""
     if len(pattern(NEGATIVE).findall(_QUOTED.sub(" ", text))) > 1:
         return frozenset()
-    direction = ""
+    direction, said = "", text
     if sense.span is not None:
         start, end = sense.span
         direction = "≤" if _LEAST.search(text[start:end]) is None else "≥"
@@ -384,6 +386,8 @@ def _subject(text: str, sense: _Sense) -> frozenset[str]:
         text = pattern(cues).sub(_without_cues, text)
     every = (word.strip(_AROUND).rstrip(_BEHIND) for word in text.split())
     words = {word if len(word) == 1 else word.lower() for word in every} - _SAYS_NOTHING
+    if _NO.match(said) is not None:
+        words.add("use")
     if words <= COMMON_WORDS:
         return frozenset()
     return frozenset((*words, direction) if direction else words)

@@ -155,10 +155,10 @@ def test_a_summary_holds_a_bounded_number_of_limits_whatever_room_there_is() -> 
 SUBJECTS = {
     "Never push.": "push",
     "Always push.": "push",
-    "Keep push below 9 s.": "push",
+    "Keep push below 9 s.": "keep push",
     "Push at most 3 times.": "pushes",
     "Push at most 5 times.": "pushes",
-    "Never push at most 3 times or 4.": "pushes",
+    "Never push at most 3 times or 4.": "pushes of two numbers",
     "No tabs.": "tabs",
     "Always use tabs.": "tabs",
     "Use tabs, not blanks.": "blanks",

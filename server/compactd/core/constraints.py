@@ -5,7 +5,7 @@ summariser was told. They are worked out from the originals at each compaction, 
 redaction need no rule of their own, and nothing wears out.
 
 **Newest wins.** Two constraints disagree where they are about the same thing, that is, hold the same words
-but for cues, numbers and common words, and one forbids what the other demands, or both set one limit to
+but for cues and the number of a limit, and one forbids what the other demands, or both set one limit to
 different numbers. The older one is then no longer in force. Said again in the same words, it counts once,
 where it was said last.
 
@@ -26,11 +26,12 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from compactd.core.atoms import COMMON_WORDS, words_of_chunk
-from compactd.core.cues import CUE_WORDS, LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
+from compactd.core.atoms import COMMON_WORDS
+from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.phrases import Phrases
-from compactd.core.typed import typed_sentences
+from compactd.core.quoting import visible_lines
+from compactd.core.typed import typed, typed_sentences
 
 MOST_CHARS: Final = 1_000
 """A longer sentence is an account of something, no rule."""
@@ -64,6 +65,31 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"\w+")
+_LEAST = re.compile(
+    r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo|[>≥]|以上|至少",
+    re.IGNORECASE,
+)
+_NO = re.compile(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
+"""`No tabs.` is what `Never use tabs.` is."""
+_NEXT_CHARS: Final = 12
+"""A number is a limit's if it stands in it or begins at most so many characters behind."""
+_AROUND: Final = "\"'`“”„«»‘’「」『』()[]{},;:!?*。！？、，；："
+_BEHIND: Final = "."
+"""A full stop in front is part of a name."""
+_IN_NAMES: Final = r"-_./\#@"
+_NAME_GOES_ON = re.compile(r"[-_/\\#@]\w|\.\w")
+_SAYS = """
+must mustn never always do don dont don't don’t mustn't mustn’t only not no prefer preferred preferably avoid
+should shouldn shouldn't shouldn’t shall ensure important please also now and but so ok okay you we
+the a an be is are ever may can cannot can't refrain from
+"""
+_SAYS_NOTHING: Final = frozenset((*_SAYS.split(), ""))
+"""Words that say nothing of what a constraint is about: its cues, and what stands around them."""
+_CUES_OF_OTHERS = """
+ne не no bitte nicht kein keine keinen por favor favor, pas jamais plus que il faut surtout hay
+"""
+_PARTICLES: Final = frozenset(_CUES_OF_OTHERS.split())
+"""Words of a cue of several words that are no more than a cue."""
 
 
 Limits = tuple[tuple[str, bool], ...]
@@ -83,7 +109,7 @@ class Constraint(Struct, frozen=True):
     """A sentence in which the user sets a limit."""
 
     text: str
-    """The whole sentence, as it was typed."""
+    """The whole sentence, as it was typed, with a sign for characters that nobody sees."""
     entry_id: EntryId
     """The message it stands in; of one said twice, the last."""
     is_strong: bool = True
@@ -113,6 +139,11 @@ class Constraints(Struct, frozen=True, dict=True):
     def sentences_in_force(self) -> frozenset[str]:
         """The sentences of those in force."""
         return frozenset(one.text for one in self.in_force)
+
+    @cached_property
+    def sentences(self) -> frozenset[str]:
+        """The sentences of all of them."""
+        return frozenset(one.text for one in (*self.in_force, *self.superseded))
 
     def left_out_of(self, stays: Collection[EntryId] = ()) -> int:
         """How many limits were left out of messages that are not in `stays`."""
@@ -207,22 +238,29 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 def missing(constraints: Sequence[Constraint], text: str) -> tuple[Constraint, ...]:
     """Those that do not stand in `text` word for word. O(constraints + text)."""
-    found = frozenset(Phrases(one.text for one in constraints).found_in(text))
+    found = frozenset(Phrases(one.text for one in constraints).found_in(visible_lines(text)))
     return tuple(one for one in constraints if one.text not in found)
 
 
 def stated_in(text: str, demands: Constraints) -> list[str]:
     """The constraints in force that stand in `text` word for word. O(text)."""
-    return [one for one in demands.phrases.found_in(text) if one in demands.sentences_in_force]
+    return [one for one in demands.phrases.found_in(visible_lines(text)) if one in demands.sentences_in_force]
 
 
 def without_them(line: str, demands: Constraints) -> str:
     """`line` without the constraints that stand in it; empty where nothing but marks is left. O(line), and
     once for each that stands in it."""
-    rest = line
-    for text in demands.phrases.found_in(line):
+    rest = shown = visible_lines(line)
+    for text in demands.phrases.found_in(shown):
         rest = rest.replace(text, " ")
-    return line if rest is line else rest.strip() if _WORDS.search(rest) is not None else ""
+    return line if rest is shown else rest.strip() if _WORDS.search(rest) is not None else ""
+
+
+def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:
+    """The lines of a message that belong to a demand over several lines, without the signs of a list."""
+    known = demands.sentences
+    several = (said for said in typed(item) if said.lines and said.text in known)
+    return frozenset(line for said in several for line in said.lines)
 
 
 def _counted(limits: Limits) -> tuple[Iterable[tuple[str, tuple[str, bool]]], int]:
@@ -311,6 +349,8 @@ class _Sense(Struct, frozen=True):
     is_limit: bool
     number: str | None
     """The number that it limits it to; none where it names none or several."""
+    span: tuple[int, int] | None
+    """Where the limit and its number stand."""
 
 
 def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
@@ -319,9 +359,10 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
     kept: list[Constraint] = []
     gone: list[Constraint] = []
     for one in reversed(said):
-        subject = _subject(one.text)
+        sense = _sense(one.text)
+        subject = _subject(one.text, sense)
         if subject:
-            newer, sense = stands.setdefault(subject, _Newer()), _sense(one.text)
+            newer = stands.setdefault(subject, _Newer())
             if newer.disagrees(sense):
                 gone.append(one)
                 continue
@@ -330,17 +371,53 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
     return tuple(reversed(kept)), tuple(reversed(gone))
 
 
-def _subject(text: str) -> frozenset[str]:
-    """What a constraint is about: its words but for cues, numbers and common ones."""
-    rest = _NUMBER.sub(" ", pattern(NEGATIVE).sub(" ", pattern(OTHERS).sub(" ", text)))
-    words = (word for chunk in rest.split() for word in words_of_chunk(chunk))
-    return frozenset(word for word in words if word not in COMMON_WORDS and word not in CUE_WORDS)
+def _subject(text: str, sense: _Sense) -> frozenset[str]:
+    """What a constraint is about: all its words but those that only say that it is one, and the number of a
+    limit with the words that set it. Nothing where they are common words alone, or where it forbids twice:
+    what then disagrees with it cannot be told by words."""
+    if len(pattern(NEGATIVE).findall(_QUOTED.sub(" ", text))) > 1:
+        return frozenset()
+    direction, said = "", text
+    if sense.span is not None:
+        start, end = sense.span
+        direction = "≤" if _LEAST.search(text[start:end]) is None else "≥"
+        text = f"{text[:start]} {text[end:]}"
+    for cues in (OTHERS, NEGATIVE):
+        text = pattern(cues).sub(_without_cues, text)
+    every = (word.strip(_AROUND).rstrip(_BEHIND) for word in text.split())
+    words = {word if len(word) == 1 else word.lower() for word in every} - _SAYS_NOTHING
+    if _NO.match(said) is not None:
+        words.add("use")
+    if words <= COMMON_WORDS:
+        return frozenset()
+    return frozenset((*words, direction) if direction else words)
+
+
+def _without_cues(cue: re.Match[str]) -> str:
+    """What stays of words in which a cue was found: all that is no cue, such as the verb of `ne touche pas`,
+    and a name of which a cue is only a part, such as `no-op` or `solo.py`."""
+    text, start, end = cue.string, cue.start(), cue.end()
+    in_name = (start and text[start - 1] in _IN_NAMES) or _NAME_GOES_ON.match(text, end) is not None
+    if in_name and cue[0].isascii():
+        return cue[0]
+    words = cue[0].split()
+    return (
+        f" {' '.join(word for word in words if word.lower() not in _PARTICLES)} " if len(words) > 1 else " "
+    )
 
 
 def _sense(text: str) -> _Sense:
-    numbers = _NUMBER.findall(text)
+    bare = _QUOTED.sub(lambda quoted: " " * len(quoted[0]), text)
+    numbers = list(_NUMBER.finditer(bare))
+    limit = pattern(LIMIT).search(bare)
+    span = None
+    if limit is not None and len(numbers) == 1:
+        start, end = numbers[0].span()
+        if start >= limit.start() and start - limit.end() <= _NEXT_CHARS:
+            span = limit.start(), max(end, limit.end())
     return _Sense(
-        forbids=pattern(NEGATIVE).search(text) is not None,
-        is_limit=pattern(LIMIT).search(text) is not None,
-        number=numbers[0] if len(numbers) == 1 else None,
+        forbids=pattern(NEGATIVE).search(bare) is not None,
+        is_limit=limit is not None,
+        number=numbers[0][0] if span is not None else None,
+        span=span,
     )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from compactd.core.atoms import atoms
 from compactd.core.authors import is_typed
-from compactd.core.constraints import NO_DEMANDS, is_constraint
+from compactd.core.constraints import NO_DEMANDS, demanded_lines, is_constraint
 from compactd.core.entries import Item, number_of
 from compactd.core.lexicon import Lexicon
 from compactd.core.lines import Call, Unit, without_directory
@@ -90,6 +90,7 @@ class Conversation:
         self._limits: dict[str, bool] = {}
         self._quoted: dict[tuple[str, Author], str] = {}
         self._typed: dict[int, str] = {}
+        self._listed: dict[int, frozenset[str]] = {}
         self._texts: dict[int, tuple[tuple[Unit, ...], ...]] = {}
         self._calls: dict[str, Call] = {}
         self._opened: dict[str, int] = {}
@@ -153,6 +154,19 @@ class Conversation:
             sentences = typed_sentences(self.order[place.item][0])
             known = self._typed[place.item] = "".join("".join(sentences).split())
         return "".join(without_bullet(place.text).split()) in known
+
+    def beside_lists(self, place: Place) -> str:
+        """The unit as it is quoted, without what belongs to a demand over several lines, which stands in the
+        record as a whole: the lines of a list under `Never:` are no wishes. O(the message) the first time."""
+        text = self.text(place)
+        known = self._listed.get(place.item)
+        if known is None:
+            known = self._listed[place.item] = demanded_lines(self.order[place.item][0], self.demands)
+        bare = without_bullet(text)
+        if bare in known:
+            return ""
+        lead = next((line for line in known if line.endswith((":", "：")) and bare.endswith(line)), "")
+        return bare.removesuffix(lead).strip() if lead else text
 
     def _is_written(self, atom: tuple[str, str]) -> bool:
         """Whether somebody wrote a name as it is, and not only behind the folder. O(all texts) at worst, once

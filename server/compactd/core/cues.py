@@ -64,7 +64,7 @@ OTHERS: Final = r"""
   | (?:nunca|jamás|siempre|debe[ns]?|deberías?|hay\s+que|sólo|solo|solamente|únicamente|evitar?|prefiero
     |prefiere|prohibid[oa]s?|obligatori[oa]s?)\b
   | (?:sempre|mai\b|apenas|somente|devono|deve\b|никогда|всегда|нельзя|только|долж(?:ен|на|ны|но)
-    |обязательно|запрещено|не\s+\w+(?:й|йте|ть)\b)
+    |обязательно|запрещено|не\s+\w+(?:й|йте|ть|(?<!л)и|ите)\b)
 )
 | ^keine?[nrsm]?\s | ^(?:pas|aucune?)\s
 | ^(?:por\s+favor,?\s+)?no\s+\w+(?:es|as|en|an)\b | ^(?:sin|ningun[ao]?|ningún)\s
@@ -81,20 +81,11 @@ NEGATIVE: Final = r"""
 \b(?=\w)(?:
     (?:never|no|not|dont|avoid|refrain|without|forbidden|prohibited|disallowed|off[ -]limits|hands\s+off)\b
   | (?:nie(?:mals)?|nicht|kein\w*|verboten|vermeide\w*|jamais|pas|interdit\w*|évite\w*|nunca
-    |prohibid\w+|evita\w*|никогда|нельзя)\b
+    |prohibid\w+|evita\w*|никогда|нельзя|не)\b
 )
 | n['’`]t\b
 | (?=[^\x00-\x7f])(?:不 | 禁止 | 避免 | 别 | ない | 避け | 마\b | 금지 | لا\s | أبد)
 """
-
-_CUE_WORDS = """
-must mustn never always don dont not only prefer prefers preferred preferably avoid refrain stick should
-shouldn shall limit limits limited maximum minimum max min most least more less fewer than under below within
-exceed exceeds budget ensure keep leave important remember instead rather without any allowed permitted
-forbidden prohibited disallowed mandatory no
-"""
-CUE_WORDS: Final = frozenset(_CUE_WORDS.split())
-"""Words of a constraint that do not say what it is about."""
 
 
 @cache

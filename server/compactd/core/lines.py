@@ -212,7 +212,9 @@ def typed_parts(text: str) -> Iterator[tuple[int, int, bool]]:
     if len(text) > OWN_WORDS_CHARS:
         quarter = OWN_WORDS_CHARS // 4
         head = text.rfind("\n", 0, quarter) + 1 or text.rfind(" ", 0, quarter) + 1
-        tail = text.find("\n", len(text) - quarter) + 1 or len(text)
+        tail = (
+            text.find("\n", len(text) - quarter) + 1 or text.find(" ", len(text) - quarter) + 1 or len(text)
+        )
     for span in spans(text):
         if span.author != AUTHOR_USER:
             if span.author != REMINDER:

@@ -83,6 +83,14 @@ def quoted_line(text: str, author: Author) -> str:
     return line if author in OWN else TOOL_MARK + line
 
 
+def visible_lines(text: str) -> str:
+    """`text` with `unseen.SHOWN` for what nobody sees, and each end of a line as a line feed.
+    O(characters)."""
+    if text.isascii() and text.isprintable():
+        return text
+    return visible(_LINE_ENDS.sub("\n", text))
+
+
 def neutral(line: str) -> str:
     """One line without what could pass for structure, for another speaker or for a frame; what was broken
     shows `SIGN`, a tag `TAG_SIGN`, an unseen character `unseen.SHOWN`. Applied again, it changes nothing.

@@ -17,13 +17,14 @@ from msgspec import Struct
 
 from compactd.core.atoms import CONSTRAINT, atoms_of_chunk, commands, words_of_chunk
 from compactd.core.authors import stretches
-from compactd.core.constraints import NO_DEMANDS, Constraints, stated_in, without_them
+from compactd.core.constraints import NO_DEMANDS, Constraints, demanded_lines, stated_in, without_them
 from compactd.core.entries import Item, is_summary
 from compactd.core.names import stands_alone, texts_written
 from compactd.core.naming import Names
 from compactd.core.quoting import OWN, quoted_line
 from compactd.core.roles import COMMAND, HEADER, SHELL, USER
 from compactd.core.said import said
+from compactd.core.typed import without_bullet
 from compactd.core.units import FactCache
 from compactd.messages import Author, Retention
 
@@ -87,8 +88,13 @@ def facts(
                     uses[feature] = uses.get(feature, 0) + 1
             if part.role == USER:
                 own.update(shown)
+                listed: frozenset[str] | None = None
                 for unit in part.units:
                     if CONSTRAINT.search(unit.text):
+                        if listed is None:
+                            listed = demanded_lines(item, demands)
+                        if without_bullet(unit.text) in listed:
+                            continue
                         limits.update(dict.fromkeys(_limits_in(unit.text.strip(), demands), 0))
             elif part.role in (HEADER, COMMAND) and part.call_id in shells:
                 for unit in part.units:

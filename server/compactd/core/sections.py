@@ -70,7 +70,7 @@ def _asked(
         if place.role != USER:
             found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
             continue
-        said = conversation.text(place).strip()
+        said = conversation.beside_lists(place).strip()
         text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
         if not text:
             continue

@@ -10,40 +10,78 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
+
 from compactd.core.atoms import sentences
 from compactd.core.authors import USER, author_of
+from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
 from compactd.core.entries import Item
 from compactd.core.lines import typed_parts
+from compactd.core.quoting import visible_lines
 from compactd.messages import Text
 
 WRAPPED_CHARS: Final = 50
 """A line from this length on that ends in the middle of a sentence goes on in the next one."""
+
+ITEM_CHARS: Final = 100
+"""Longer lines below a colon are no list, unless the signs of one stand in front."""
+LIST_CHARS: Final = 900
+"""A demand with its list is at most so long; a longer list makes several."""
 
 LOG_LINES: Final = 4
 LOG_SHARE: Final = 0.5
 """A block of so many lines, of which such a share are a program's, is a program's as a whole."""
 
 _BULLET = re.compile(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
-_LOG = re.compile(
+_CERTAIN = re.compile(
     r"\s*(?:"
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date and time
     r"|\[?\d\d:\d\d:\d\d"
-    r"|\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
-    r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
-    r"(?: ERR!| WARN|:|\[\w+\]:)"
     r"|at \S+ ?\(|at \S+:\d+|File \"[^\"]+\", line \d+|Traceback \(|Caused by:|goroutine \d+"
-    r"|[\w./\\-]+:\d+(?::\d+)?:"  # a place in a file
     r"|\d{1,6}(?:→|\||\t)"  # a numbered line of a file
-    r"|(?:\+\+\+|---|@@) |diff --git |[+-](?=\S*[;{}()=])"
-    r"|[$%❯➜] ?\S+ |>>> |\.\.\. |E   +|\(tool\) |\[e\d+ "
+    r"|(?:\+\+\+|---|@@) |diff --git "
+    r"|[$%❯➜] \S+ |>>> |\.\.\. |E   +|\(tool\) |\[e\d+ "
     r"|[{}\[\]]+,?\s*$|\"[^\"]*\":|</?\w+[^<>]*>\s*$"
     r"|[A-Za-z_]\w*(?:Error|Exception)\b:"
     r")"
 )
+"""How lines begin that no person types."""
+_LIKELY = re.compile(
+    r"\s*(?:"
+    r"\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
+    r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
+    r"(?: ERR!| WARN|:|\[\w+\]:)"
+    r"|[\w./\\-]+:\d+(?::\d+)?:"  # a place in a file
+    r"|[+-](?=\S*[;{}()=])"
+    r")"
+)
+"""How lines of programs begin, and now and then one that a person types: by itself, it is the person's."""
+_TELLS = re.compile(
+    r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
+)
+_IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
+_CODE = re.compile(r"[{}();=<>]")
+_PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
+PROSE_WORDS: Final = 3
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
+_GOES_ON = re.compile(
+    r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for|with|in|on|of"
+    r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
+    re.IGNORECASE,
+)
+"""Words with which a line goes on however short the one before it is."""
+_KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
 _ABBREVIATED = re.compile(
     r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
 )
+
+
+class Said(Struct, frozen=True):
+    """A sentence, on one line."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    """The lines it stood on, where they are several: without the signs of a list in front."""
 
 
 def typed_sentences(item: Item) -> Iterator[str]:
@@ -53,6 +91,12 @@ def typed_sentences(item: Item) -> Iterator[str]:
     Of a message above `lines.OWN_WORDS_CHARS` the first and the last quarter of that count as typed.
     O(characters).
     """
+    for said in typed(item):
+        yield said.text
+
+
+def typed(item: Item) -> Iterator[Said]:
+    """The same, each with the lines that it stood on."""
     message = item.message
     if message.role != "user":
         return
@@ -60,70 +104,213 @@ def typed_sentences(item: Item) -> Iterator[str]:
         if isinstance(block, Text) and author_of(message, block) == USER:
             for start, end, is_own in typed_parts(block.text):
                 if is_own:
-                    yield from sentences_in(block.text[start:end])
+                    yield from _said_in(block.text[start:end])
 
 
 def sentences_in(text: str) -> Iterator[str]:
     """The sentences of a text, without the lines in it that were copied from somewhere. O(characters)."""
-    for paragraph in _paragraphs(text):
-        yield from _whole(sentences(paragraph))
+    for said in _said_in(text):
+        yield said.text
+
+
+def _said_in(text: str) -> Iterator[Said]:
+    """The sentences of a text. One that sets a limit and ends with a colon takes the list below it along:
+    what is forbidden in a list is not to be read as a wish."""
+    lines = list(_typed_lines(visible_lines(text)))
+    at = 0
+    while at < len(lines):
+        line, at = lines[at], at + 1
+        if not line.text:
+            continue
+        parts = list(_whole(sentences(line.text)))
+        lead = parts[-1] if parts else ""
+        below = at + _length_of_list(lines, at) if _opens_list(lead) else at
+        items = [item for item in lines[at:below] if item.text]
+        if not items or not (_forbids(lead) or not all(_leaves_no_choice(item.text) for item in items)):
+            yield from (_on_lines(part, line) for part in parts)
+            continue
+        yield from (_on_lines(part, line) for part in parts[:-1])
+        yield from _with_list(lead, items)
+        at = below
+
+
+def _on_lines(sentence: str, line: _Line) -> Said:
+    return Said(sentence, tuple(one for one in line.lines if one in sentence))
+
+
+def _opens_list(sentence: str) -> bool:
+    return sentence.endswith((":", "：")) and (
+        _leaves_no_choice(sentence) or _KEEPS.match(without_bullet(sentence)) is not None
+    )
+
+
+def _forbids(sentence: str) -> bool:
+    return pattern(NEGATIVE).search(sentence) is not None
+
+
+def _leaves_no_choice(sentence: str) -> bool:
+    return pattern(STRONG, LIMIT, OTHERS).search(sentence) is not None
+
+
+def _length_of_list(lines: list[_Line], at: int) -> int:
+    """How many lines from `at` on are a list: the items, or the short lines up to the next blank one."""
+    first = next((nth for nth in range(at, min(at + 2, len(lines))) if lines[nth].text), at)
+    if first == len(lines):
+        return 0
+    if not lines[first].is_item:
+        end = at
+        while end < len(lines) and 0 < len(lines[end].text) <= ITEM_CHARS and not lines[end].is_item:
+            end += 1
+        return end - at
+    end = last = first
+    while end < len(lines) and (lines[end].is_item or not lines[end].text or lines[end].is_indented):
+        end += 1
+        if lines[end - 1].text:
+            last = end
+    return last - at
+
+
+def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
+    """The items behind what they are items of, once more where they are too many for one sentence."""
+    text, lines = lead, [lead]
+    for item in items:
+        if text != lead and len(text) + len(item.text) + 2 > LIST_CHARS:
+            yield Said(text, tuple(lines))
+            text, lines = lead, [lead]
+        between = " " if text.endswith((":", "：", ";", ",", ".", "!", "。", "；", "，")) else "; "
+        text = f"{text}{between}{item.text}"
+        lines += item.lines or (item.text,)
+    yield Said(text, tuple(lines))
 
 
 def without_bullet(line: str) -> str:
     """`line` without the sign of a list in front."""
-    return _BULLET.sub("", line, count=1).strip()
+    return _BULLET.sub("", visible_lines(line), count=1).strip()
 
 
-def _paragraphs(text: str) -> Iterator[str]:
-    """Runs of typed lines that belong together, each as one line."""
+class _Line(Struct, frozen=True):
+    """A typed line, with those that it goes on in; empty for a blank one."""
+
+    text: str
+    is_item: bool = False
+    is_indented: bool = False
+    lines: tuple[str, ...] = ()
+    """Those it was put together of, where they are several."""
+
+
+_BLANK: Final = _Line("")
+
+
+def _typed_lines(text: str) -> Iterator[_Line]:
+    """The typed lines of a text, those that belong together as one, and the blank ones between."""
     block: list[str] = []
-    for line in (*text.split("\n"), ""):
+    for line in (*_without_common_indent(text.split("\n")), ""):
         if line.strip():
             block.append(line)
             continue
-        if block and not _is_log(block):
-            yield from _joined([part for part in block if not _is_foreign(part)])
+        yield from _joined(_typed_of(block))
+        yield _BLANK
         block = []
 
 
-def _is_log(block: list[str]) -> bool:
-    foreign = sum(_is_foreign(line) for line in block)
-    return len(block) >= LOG_LINES and foreign >= LOG_SHARE * len(block)
+def _without_common_indent(lines: list[str]) -> list[str]:
+    """A message that is indented as a whole is no quotation."""
+    indents = {line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()}
+    common = min(indents, key=len, default="")
+    if not common or not all(indent.startswith(common) for indent in indents):
+        return lines
+    return [line.removeprefix(common) for line in lines]
 
 
-def _is_foreign(line: str) -> bool:
-    """True for a line that was quoted or copied: from a log, a file, a terminal, another's message."""
+def _typed_of(block: list[str]) -> list[str]:
+    """The typed lines of those between two blank ones. What looks like a program's line is one in a run of
+    at least two; one by itself may be a person's `WARNING: never do this`."""
+    kinds = [_kind(line) for line in block]
+    foreign = [kind == CERTAIN for kind in kinds]
+    for nth, kind in enumerate(kinds):
+        if kind == LIKELY:
+            run = (nth and kinds[nth - 1] != TYPED) or (nth + 1 < len(kinds) and kinds[nth + 1] != TYPED)
+            foreign[nth] = bool(run) or _is_told(block[nth])
+    looks = sum(kind != TYPED for kind in kinds)
+    if len(block) >= LOG_LINES and any(foreign) and looks >= LOG_SHARE * len(block):
+        # People write before and after what they paste.
+        first = block[:1] if not foreign[0] and _demands(block[0]) else []
+        return first + (block[-1:] if not foreign[-1] else [])
+    return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
+
+
+def _demands(text: str) -> bool:
+    return pattern(STRONG, OTHERS).search(_IN_QUOTES.sub(" ", text)) is not None
+
+
+def _is_told(line: str) -> bool:
+    """Whether a line reports a limit, as `WARN: capped at 30s` does, and sets none."""
+    if pattern(LIMIT).search(line) is None or _demands(line):
+        return False
+    head = _LIKELY.match(line)
+    return _TELLS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
+
+
+TYPED, LIKELY, CERTAIN = range(3)
+
+
+def _kind(line: str) -> int:
+    """Whether a line was quoted or copied: from a log, a file, a terminal, another's message."""
     if line.lstrip().startswith((">", "|")):
-        return True
-    if line.startswith(("    ", "\t")) and _BULLET.match(line) is None:
-        return True
+        return CERTAIN
+    is_item = _BULLET.match(line) is not None
+    if line.startswith(("    ", "\t")) and not is_item:
+        return CERTAIN
     bare = line.strip()
-    if _BULLET.match(bare) is None and _LOG.match(bare) is not None:
-        return True
+    if not is_item and _CERTAIN.match(bare) is not None:
+        return CERTAIN
     signs = len(bare) - len(bare.translate(_WITHOUT_CODE_SIGNS))
-    return (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare
+    if (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare:
+        return TYPED if _is_prose(bare) else CERTAIN
+    return LIKELY if not is_item and _LIKELY.match(bare) is not None else TYPED
 
 
-def _joined(lines: list[str]) -> Iterator[str]:
+def _is_prose(bare: str) -> bool:
+    """Whether a line with the signs of code or data is a demand that names some: it demands before the first
+    sign, and has words besides."""
+    bare = _IN_QUOTES.sub(" ", without_bullet(bare))
+    code = _CODE.search(bare)
+    return (
+        _demands(bare[: code.start()] if code is not None else bare)
+        and len(_PROSE.findall(bare)) >= PROSE_WORDS
+    )
+
+
+def _joined(lines: list[str]) -> Iterator[_Line]:
     """`lines` with what was wrapped put on one line again."""
-    waiting = ""
+    waiting: list[str] = []
+    begins = ""
     for line in lines:
         bare = line.strip()
-        goes_on = (
-            waiting
-            and len(waiting) >= WRAPPED_CHARS
-            and not waiting.endswith((".", "!", "?", ":", "。", "！", "？"))
-            and bare[:1].islower()
-            and _BULLET.match(line) is None
-        )
-        if goes_on:
-            waiting = f"{waiting} {bare}"
+        if waiting and _BULLET.match(line) is None and _goes_on(waiting, bare):
+            waiting.append(bare)
             continue
         if waiting:
-            yield waiting
-        waiting = _BULLET.sub("", line, count=1).strip()
+            yield _line(begins, waiting)
+        begins, waiting = line, [without_bullet(line)]
     if waiting:
-        yield waiting
+        yield _line(begins, waiting)
+
+
+def _goes_on(lines: list[str], bare: str) -> bool:
+    """Whether `bare` is the rest of a line that was wrapped."""
+    if lines[-1].endswith((".", "!", "?", ":", ";", "。", "！", "？", "：")) or not bare[:1].islower():
+        return False
+    return sum(map(len, lines)) >= WRAPPED_CHARS or _GOES_ON.match(bare) is not None
+
+
+def _line(begins: str, lines: list[str]) -> _Line:
+    return _Line(
+        " ".join(lines),
+        is_item=_BULLET.match(begins) is not None,
+        is_indented=begins[:1] in (" ", "\t"),
+        lines=tuple(lines) if len(lines) > 1 else (),
+    )
 
 
 def _whole(parts: list[str]) -> Iterator[str]:

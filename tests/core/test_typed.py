@@ -1,0 +1,142 @@
+"""What a user typed: a list stays with the sentence that it belongs to, and a user's line is no log."""
+
+from __future__ import annotations
+
+import pytest
+
+from compactd.core.constraints import bullet, constraints_of, missing, stated_in, without_them
+from compactd.core.entries import Item
+from compactd.core.extract import extract
+from compactd.messages import Message, Text
+
+LISTS = [
+    (
+        "Never do the following:\n- push to main\n- delete files in data/\n\nFix the parser",
+        ["Never do the following: push to main; delete files in data/"],
+    ),
+    (
+        "Never:\n- push to main\n- run deploy_prod.py without asking",
+        ["Never: push to main; run deploy_prod.py without asking"],
+    ),
+    ("Fix it. Don't touch:\n\n* a.py\n\n* b.py\nThen go on.", ["Don't touch: a.py; b.py"]),
+    ("Off limits:\n1. a.py\n2. b.py", ["Off limits: a.py; b.py"]),
+    ("You may only edit these files:\n  - a.py\n  - b.py", ["You may only edit these files: a.py; b.py"]),
+    (
+        "Under no circumstances may you do any of this:\n- rename a file\n- leave\n",
+        ["Under no circumstances may you do any of this: rename a file; leave"],
+    ),
+    ("Never touch:\nsrc/a.py\nsrc/b.py\n\nFix the parser", ["Never touch: src/a.py; src/b.py"]),
+    ("Always do this:\n- Never push.\n- Always test.", ["Always do this:", "Never push.", "Always test."]),
+    ("Never push to main\nunless I say so.", ["Never push to main unless I say so."]),
+]
+
+
+def extracted(said: str) -> str:
+    """The summary of a message of the user's."""
+    items = (Item(entry_id="e1", body=Message(role="user", content=(Text(text=said),)), tokens=len(said)),)
+    demands = constraints_of(items)
+    return extract(items, (), request=None, budget_tokens=3_000, count=len, demands=demands).text
+
+
+def found(text: str) -> list[str]:
+    item = Item(entry_id="e1", body=Message(role="user", content=(Text(text=text),)), tokens=1)
+    return [one.text for one in constraints_of((item,)).in_force]
+
+
+@pytest.mark.parametrize(("text", "demands"), LISTS)
+def test_a_demand_over_several_lines_is_one_sentence(text: str, demands: list[str]) -> None:
+    assert found(text) == demands
+
+
+def test_a_list_too_long_for_one_sentence_makes_several_and_loses_nothing() -> None:
+    items = [f"delete the file number {n} of the folder data/" for n in range(60)]
+    demands = found("Never do the following:\n" + "\n".join(f"- {item}" for item in items))
+
+    assert len(demands) > 1
+    assert all(demand.startswith("Never do the following: ") for demand in demands)
+    assert all(any(item in demand for demand in demands) for item in items)
+
+
+@pytest.mark.parametrize(
+    ("text", "goals", "others"),
+    [
+        (LISTS[0][0], ["Fix the parser"], ["push to main", "delete files"]),
+        (LISTS[1][0], [], ["run deploy_prod.py"]),
+        (LISTS[2][0], ["Fix it.", "Then go on."], ["a.py", "b.py"]),
+        (LISTS[8][0] + "\nFix the parser", ["Fix the parser"], ["unless I say so"]),
+    ],
+)
+def test_the_lines_of_a_demand_are_quoted_nowhere_else(
+    text: str, goals: list[str], others: list[str]
+) -> None:
+    shown = tuple(f"- {demand}" for demand in found(text))
+    summary = extracted(text)
+    rest = "\n".join(line for line in summary.split("\n") if not line.startswith(shown))
+
+    assert [goal for goal in goals if goal not in rest] == []
+    assert [other for other in others if other in rest] == []
+
+
+TYPED = """\
+CRITICAL: never touch src/legacy_core.py.
+WARNING: do not push to main.
+note: never rename the loader.
+OK go on but do not change the schema.
+ERROR messages must always be in English.
+FAILED builds must never be merged.
+npm: never use it here.
+make: always use the target all.
+$HOME must never be deleted.
+src/auth.py:42: never change this line.
+Never rename the key "version": others read it.
+Always return JSON like {"id": 1} and never XML.
+Never call foo(); bar(); or baz(); in a test.
+NOTE: use at most 3 retries.""".splitlines()
+
+
+@pytest.mark.parametrize("line", TYPED)
+def test_a_line_by_itself_that_looks_like_a_programs_is_the_users(line: str) -> None:
+    assert found(line) == [line]
+    assert found(f"Fix the parser.\n{line}") == [line]
+
+
+@pytest.mark.parametrize("indent", ["    ", "\t", "\t\t"])
+def test_a_message_that_is_indented_as_a_whole_is_the_users(indent: str) -> None:
+    assert found(f"{indent}Never push.\n\n{indent}Always test.") == ["Never push.", "Always test."]
+
+
+def test_a_rule_right_before_or_behind_an_error_is_the_users() -> None:
+    error = 'Traceback (most recent call last):\n  File "a.py", line 1\n    must never\nValueError: never'
+
+    assert found(f"{error}\nNever push.") == ["Never push."]
+    assert found(f"Never push.\n{error}") == ["Never push."]
+    assert found("INFO a\nINFO b\nYou must never.\nINFO c\nNever push.") == ["Never push."]
+
+
+def test_of_a_long_message_the_end_counts_where_it_has_no_line_end() -> None:
+    assert found("word " * 2_000 + ". Never push to main.") == ["Never push to main."]
+    assert found("word " * 2_000 + "\n" + "word " * 1_000 + ". Never push to main.") == [
+        "Never push to main."
+    ]
+
+
+@pytest.mark.parametrize("end", ["\r\n", "\r", "\v", "\f", "\x85", "\u2028", "\u2029"])
+def test_a_sentence_ends_with_every_line_end_that_a_reader_may_see(end: str) -> None:
+    assert found(f"Never push{end}Fix the parser{end}Always test") == ["Never push", "Always test"]
+
+
+def test_characters_that_nobody_sees_are_shown_and_the_demand_is_found_again() -> None:
+    item = Item(
+        entry_id="e1",
+        body=Message(role="user", content=(Text(text="Fix it. Never pu\u200bsh\x1b[2K to main."),)),
+        tokens=1,
+    )
+    demands = constraints_of((item,))
+    line = bullet(demands.in_force[0])
+
+    assert line == "- Never pu\ufffdsh\ufffd[2K to main. [e1]"
+    assert missing(demands.in_force, f"## Constraints\n{line}") == ()
+    assert missing(demands.in_force, "Never pu\u200bsh\x1b[2K to main.") == ()
+    assert missing(demands.in_force, "Never push") == demands.in_force
+    assert without_them("Fix it. Never pu\u200bsh\x1b[2K to main.", demands) == "Fix it."
+    assert stated_in(line, demands) == ["Never pu\ufffdsh\ufffd[2K to main."]

@@ -361,7 +361,7 @@ def _is_heading(
 ) -> bool:
     """Whether a line that is written as a heading is one: not a rule, a claim or an order in bold."""
     words = heading.words
-    if words in own:
+    if words in own or all(word in _OF_HEADINGS for word in _WORD.findall(words)):
         return True
     if is_constraint(words) and len(_telling(words)) >= QUOTED_WORDS:
         return False

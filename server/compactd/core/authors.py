@@ -179,6 +179,8 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
 """How texts begin that a program wrote as a whole (Claude Code, Codex, Gemini CLI,
 SWE-agent; seen 2026-11)."""
 
+_INVOKED: Final = ("<command-message>", "<command-name>")
+"""How Claude Code begins the message for a slash command (seen 2026-11)."""
 _COMMAND: Final = re.compile(
     r"\s*<command-(?:name|message)>[^<]*</command-(?:name|message)>\s*"
     r"(?:<command-(?:name|message)>[^<]*</command-(?:name|message)>\s*)?"
@@ -346,6 +348,9 @@ def _asks(text: str) -> bool:
     if not begin:
         return False
     if not _by_program(begin) and not begin.startswith(_IDE) and _OPENING.match(begin) is None:
+        return True
+    if begin.startswith(_INVOKED):
+        # A person invoked a command. Its text is the program's: it is a request, and says nothing.
         return True
     return any(
         (span.author == USER or span.pasted) and not text[span.start : span.end].isspace()

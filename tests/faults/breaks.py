@@ -291,8 +291,7 @@ BREAKS = (
         "core/steps.py",
         "return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)",
         "return _one_line(told[0].text if told else text, SAID_CHARS)",
-        "laws/test_quoting_laws.py",
-        is_slow=True,
+        "core/test_quoting.py",
     ),
     Break(
         "what was lost is named unmarked",

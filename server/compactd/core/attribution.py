@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from compactd.core.atoms import COMMON_WORDS, words_of_chunk
 from compactd.core.authors import stretches
-from compactd.core.constraints import is_constraint
+from compactd.core.constraints import MOST_CHARS, is_constraint
 from compactd.core.cues import NEGATIVE, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.material import texts_of
@@ -277,7 +277,7 @@ class TypedWords:
         words = _telling(line) - _USERS
         if not words:
             return True
-        if is_constraint(line) or _PERMITS.search(line) is not None:
+        if _sets_limit(line) or _PERMITS.search(line) is not None:
             return self.holds_rule(_TOLD.sub("", line, count=1)) is not None
         if foreign is not None:
             names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
@@ -380,7 +380,7 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
     label = _LABEL.match(bare)
     if label is not None and _kind(label[1].lower(), (), ()) == "rules":
         kind = "rules"
-    if kind == "rules" or (kind == "mixed" and is_constraint(bare)):
+    if kind == "rules" or (kind == "mixed" and _sets_limit(bare)):
         return typed.holds_rule(bare) is not None or (
             label is not None and typed.holds_rule(bare[label.end() :]) is not None
         )
@@ -388,7 +388,7 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
         return typed.holds_claim(bare)
     if kind == "goal":
         return typed.holds_claim(bare, foreign) or not foreign.holds(bare)
-    if kind == "plan" or is_constraint(bare):
+    if kind == "plan" or _sets_limit(bare):
         return typed.holds_claim(bare) or not foreign.repeats(bare)
     return True
 
@@ -431,9 +431,14 @@ def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
         return True
     if is_inner and (len(telling) > INNER_WORDS or not is_plain):
         return typed.holds_rule(words) is not None
-    if is_constraint(words) or _IN_THE_USERS_NAME.search(words) is not None:
+    if _sets_limit(words) or _IN_THE_USERS_NAME.search(words) is not None:
         return typed.holds_claim(words)
     return True
+
+
+def _sets_limit(line: str) -> bool:
+    """Whether it may set a limit: a line too long for one could hold any."""
+    return len(line) > MOST_CHARS or is_constraint(line)
 
 
 def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:

@@ -281,7 +281,7 @@ BREAKS = (
     Break(
         "a file's name ends its list",
         "core/record.py",
-        'lines = [quoted_line(file_name(path), "assistant") for path in paths]',
+        "lines = [_listed(path) for path in paths]",
         "lines = list(paths)",
         "laws/test_quoting_laws.py",
         is_slow=True,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from compactd.core.quoting import quoted_line
+from compactd.core.quoting import neutral
 from compactd.core.visible import file_name
 
 LEAD: Final = "[Conversation summary — older messages were compacted]"
@@ -49,6 +50,10 @@ HEADINGS: Final[tuple[str, ...]] = (
 )
 
 
+_ESCAPED: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "[<＜﹤"}
+"""Signs that begin a reference or a tag, as JSON escapes them."""
+
+
 class Files(Struct, frozen=True):
     """The file lists as they stand in the text: those that found room, and how many did not."""
 
@@ -67,11 +72,20 @@ def file_tags(files: Files) -> str:
         ("modified-files", files.modified, files.more_modified),
     ):
         if paths or more:
-            lines = [quoted_line(file_name(path), "assistant") for path in paths]
+            lines = [_listed(path) for path in paths]
             if more:
                 lines.append(f"({more} more)")
             blocks.append("\n".join((f"<{tag}>", *lines, f"</{tag}>")))
     return "\n".join(blocks)
+
+
+def _listed(path: str) -> str:
+    """A name as one line that nobody takes for more; a JSON string gives the name back exactly."""
+    name = file_name(path)
+    if neutral(name) == name:
+        return name
+    text = name if name.startswith('"') else msgspec.json.encode(name).decode()
+    return text.translate(_ESCAPED)
 
 
 class Layout(Struct, frozen=True):

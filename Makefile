@@ -29,7 +29,7 @@ test: $(STAMP)  ## all tests that need nothing but this machine's Python
 
 test-system: $(STAMP)  ## tests that need system packages (jq, git, zsh, fish, groff); installs them where it may
 	@sh tests/system-packages.sh
-	@$(BIN)/python -m pytest -m "system or git"
+	@$(BIN)/python -m pytest -m "(system or git) and not editor"
 
 test-editors: $(STAMP)  ## the extensions in real editors, without a screen; installs them where it may
 	@BIN=$(BIN) sh tests/editors/setup.sh

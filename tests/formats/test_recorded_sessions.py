@@ -39,7 +39,7 @@ def session(row: dict[str, Any]) -> SessionFile:
 
 
 TOLD_OTHERWISE = {"aider-chat-history": 63}
-"""Messages that the list of recordings counts and that are no answers: what goes on after a line of aider's own."""
+"""Messages that the list of recordings counts and that are no answers, but go on after aider's own lines."""
 
 
 def blocks(file: SessionFile) -> list[Block]:

@@ -349,7 +349,7 @@ BREAKS = (
     Break(
         "a label between the rules ends them",
         "core/attribution.py",
-        "                kind = outer if is_inner else _kind(heading.words, rules, mixed) or outer",
+        "                kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)",
         "                kind = _kind(heading.words, rules, mixed)",
         "core/test_attribution.py",
     ),

@@ -124,6 +124,8 @@ wants what which who have has needs
 """
 _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
 """Words of headings under which the user's words stand; they claim nothing."""
+_STRICTNESS = ("", "plan", "mixed", "goal", "rules")
+"""What lines are checked as, the least strict first."""
 INNER_WORDS: Final = 3
 """Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
 _PLAIN = re.compile(r"[\w\s,&/'’-]*")
@@ -321,8 +323,8 @@ def attributed(
             if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _says_nothing(
                 heading.words, typed, is_inner=is_inner
             ):
-                # Below the user's rules nothing is a goal, which would be asked for less.
-                kind = outer if is_inner else _kind(heading.words, rules, mixed) or outer
+                # What stands below a heading is checked no less than what stands right under it.
+                kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)
                 within = [*around, (heading.level, kind)]
                 kept.append(line)
                 if kind == "goal":

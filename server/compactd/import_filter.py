@@ -95,6 +95,7 @@ class ImportFilter:
                             id=session_id,
                             v=VERSION,
                             working_dir=None,
+                            real_dir=None,
                             imported_dir=entry.working_dir or entry.imported_dir,
                             is_imported=True,
                         )

@@ -24,6 +24,7 @@ from compactd.order import InOrder
 from compactd.session import Session
 from compactd.store.base import Durability, Follower, Journal, Store, Stored
 from compactd.store.memory import MemoryJournal
+from compactd.store.paths import real_folder
 from compactd.world import World
 
 if TYPE_CHECKING:
@@ -173,12 +174,15 @@ class Sessions:
             self.world.observed(found, base_url)
 
     async def _create(self, session_id: str, want: Start) -> Session:
+        folder = want.working_dir
+        real_dir = None if folder is None else await self.world.in_worker(partial(real_folder, folder))
         first = Opened(
             v=VERSION,
             id=session_id,
             at=self.world.now(),
             parent_session_id=want.parent_session_id,
             working_dir=want.working_dir,
+            real_dir=real_dir,
         )
         record = msgspec.json.encode(first)
         if not want.persist:

@@ -139,6 +139,24 @@ def test_a_link_to_the_folder_is_the_folder(home: Path) -> None:
     assert state.startswith("session claude-code:widget")
 
 
+def test_a_link_that_is_turned_round_later_takes_no_session_with_it(tmp_path: Path) -> None:
+    for name in ("payroll", "widget"):
+        (tmp_path / name).mkdir()
+    link = tmp_path / "current"
+    link.symlink_to(tmp_path / "payroll")
+    stored(tmp_path, "payroll", link, PRIVATE, TITLE)
+    link.unlink()
+    link.symlink_to(tmp_path / "widget")
+
+    told = []
+    for folder in ("widget", "payroll"):
+        with Server(tmp_path, folder=tmp_path / folder) as server:
+            told.append(server.told("context_state"))
+
+    assert leaked(told[:1]) == []
+    assert told[1].startswith("session payroll")
+
+
 def test_the_user_names_one_session_at_the_start_and_the_whole_id_is_needed_beyond_the_folder(
     home: Path,
 ) -> None:

@@ -440,13 +440,13 @@ BREAKS = (
     Break(
         "recall reads every folder",
         "bridges/recall_sessions.py",
-        "if found is not None and real_folder(found) == folder:",
-        "if found is not None:",
+        "if stored_folder(sessions, one.session_id) == folder:",
+        "if stored_folder(sessions, one.session_id) is not None:",
         "attacks/test_recall_projects.py",
     ),
     Break(
         "a relative folder is the server's own",
-        "bridges/recall_sessions.py",
+        "store/paths.py",
         "return str(path.resolve()) if path.is_absolute() else None",
         "return str(path.resolve())",
         "attacks/test_recall_projects.py",
@@ -503,8 +503,8 @@ BREAKS = (
     Break(
         "two projects share an agent's session id",
         "bridges/acp_links.py",
-        "    if (real_folder(stored) if stored is not None else None) == folder:\n        return mirror\n",
-        "    if stored is not None or folder is None:\n        return mirror\n",
+        "    if stored_folder(sessions, mirror) == folder:\n        return mirror\n",
+        "    if stored_folder(sessions, mirror) is not None or folder is None:\n        return mirror\n",
         "attacks/test_acp_projects.py",
     ),
 )

@@ -14,9 +14,9 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.bridges.hook_state import mirror_id
-from compactd.bridges.recall_sessions import real_folder, working_dir
+from compactd.bridges.recall_sessions import stored_folder
 from compactd.store import files
-from compactd.store.paths import data_folder, file_stem
+from compactd.store.paths import data_folder, file_stem, real_folder
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -42,8 +42,8 @@ def mirror_of(environ: Mapping[str, str], session_id: str, opened: Raw) -> str:
     sessions = data_folder(environ) / "sessions"
     if not (sessions / f"{file_stem(mirror)}.jsonl").exists():
         return mirror
-    stored, folder = working_dir(sessions, mirror), _folder_of(opened)
-    if (real_folder(stored) if stored is not None else None) == folder:
+    folder = _folder_of(opened)
+    if stored_folder(sessions, mirror) == folder:
         return mirror
     return f"{mirror}@{sha256((folder or '').encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
 
@@ -53,7 +53,7 @@ def _folder_of(opened: Raw) -> str | None:
         given = msgspec.json.decode(opened, type=_Opening).cwd
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return None if given is None else real_folder(given)
+    return real_folder(given)
 
 
 def read(environ: Mapping[str, str], mirror: str) -> Link | None:

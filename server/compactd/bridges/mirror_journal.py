@@ -22,6 +22,7 @@ from compactd.store import files
 from compactd.store.journal_file import JournalFile
 from compactd.store.locks import Lock, take
 from compactd.store.migrate import FORMAT
+from compactd.store.paths import real_folder
 from compactd.store.records import bare, scan
 
 SESSIONS = "sessions"
@@ -96,7 +97,11 @@ class MirrorJournal:
 
     def _opened(self) -> bytes:
         folder = self._state.folder or None
-        return msgspec.json.encode(Opened(v=FORMAT.version, id=self._id, at=self._now, working_dir=folder))
+        return msgspec.json.encode(
+            Opened(
+                v=FORMAT.version, id=self._id, at=self._now, working_dir=folder, real_dir=real_folder(folder)
+            )
+        )
 
     def _next(self) -> tuple[str, str | None]:
         self._state.entries += 1

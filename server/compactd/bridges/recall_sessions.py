@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.rpc.wire import SessionInfo
-from compactd.store.paths import data_folder, file_stem
+from compactd.store.paths import data_folder, file_stem, real_folder
 
 _HEADER_BYTES = 65_536
 
@@ -34,6 +34,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 class _Header(Struct, frozen=True):
     working_dir: str | None = None
+    real_dir: str | None = None
 
 
 def chosen(wanted: Wanted, stored: Sequence[SessionInfo], environ: Mapping[str, str]) -> SessionInfo | None:
@@ -69,25 +70,21 @@ def _of_folder(
 ) -> Iterator[SessionInfo]:
     sessions = data_folder(environ) / "sessions"
     for one in newest:
-        found = working_dir(sessions, one.session_id)
-        if found is not None and real_folder(found) == folder:
+        if stored_folder(sessions, one.session_id) == folder:
             yield one
 
 
-def working_dir(sessions: Path, session_id: str) -> str | None:
-    """The folder that a stored session was begun in, from the first record of its journal."""
+def stored_folder(sessions: Path, session_id: str) -> str | None:
+    """The folder that a stored session began in, with its links resolved, from its journal's first record.
+
+    The links are those of the time when the session began: one may point elsewhere today. A journal of an
+    older version has only the folder's name, which is resolved now. Blocks.
+    """
     try:
         with (sessions / f"{file_stem(session_id)}.jsonl").open("rb") as journal:
-            return msgspec.json.decode(journal.readline(_HEADER_BYTES), type=_Header).working_dir
+            first = msgspec.json.decode(journal.readline(_HEADER_BYTES), type=_Header)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError):
         return None
-
-
-def real_folder(folder: str) -> str | None:
-    """The folder with its links resolved; None for a path that is not absolute: it would mean another folder
-    in each process."""
-    path = Path(folder)
-    try:
-        return str(path.resolve()) if path.is_absolute() else None
-    except (OSError, RuntimeError, ValueError):
-        return None
+    if first.real_dir is not None or first.working_dir is None:
+        return first.real_dir
+    return real_folder(first.working_dir)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from compactd.bridges.recall_sessions import Wanted, real_folder
+from compactd.bridges.recall_sessions import Wanted
 from compactd.cli.command import Command, Flag, Option
 from compactd.cli.completing import session_ids
 from compactd.cli.ending import DONE, USAGE, Stop
 from compactd.cli.page import Page
+from compactd.store.paths import real_folder
 
 ABOUT = """\
 An MCP server on stdin and stdout, with three tools for a model that misses something

@@ -51,6 +51,9 @@ class Opened(Struct, frozen=True, kw_only=True, tag="session", omit_defaults=Tru
     at: float
     parent_session_id: str | None = None
     working_dir: str | None = None
+    real_dir: str | None = None
+    """`working_dir` with its links resolved when the session began: a link may be turned round later. None in
+    journals of older versions."""
     imported_dir: str | None = None
     """The folder that an imported file names. It shortens paths in summaries and gives nothing else: neither
     the folder's settings nor its snapshots, and recall does not count the session among the folder's."""

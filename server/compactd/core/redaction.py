@@ -237,7 +237,7 @@ def _left(
                 tools = (text for tool in entry.tools or () for text in strings(tool))
                 is_set |= words_left(wanted, (entry.system_prompt or "", *strings(entry.compaction), *tools))
             case Opened():
-                is_set |= words_left(wanted, (entry.working_dir or "",))
+                is_set |= words_left(wanted, (entry.working_dir or "", entry.real_dir or ""))
             case ModelSet():
                 is_set |= words_left(wanted, (entry.base_url or "",))
             case _:
@@ -333,8 +333,8 @@ def _others(
     for entry in entries:
         match entry:
             case Opened():
-                folder = entry.working_dir or entry.imported_dir or ""
-                yield "\n".join((entry.id, entry.parent_session_id or "", folder))
+                folders = (entry.working_dir or entry.imported_dir or "", entry.real_dir or "")
+                yield "\n".join((entry.id, entry.parent_session_id or "", *folders))
             case ModelSet():
                 yield f"{entry.model or ''}\n{entry.base_url or ''}"
             case SettingsSet():

@@ -50,6 +50,18 @@ def _user_home(environ: Mapping[str, str], platform: str) -> Path:
     return Path.home()
 
 
+def real_folder(folder: str | None) -> str | None:
+    """The folder with its links resolved; None for a path that is not absolute: it would mean another folder
+    in each process. Blocks."""
+    if folder is None:
+        return None
+    path = Path(folder)
+    try:
+        return str(path.resolve()) if path.is_absolute() else None
+    except (OSError, RuntimeError, ValueError):
+        return None
+
+
 INDEX = "index.sqlite3"
 
 

@@ -17,7 +17,7 @@ from compactd.core.scrub import MARK, PIECE_CHARS, PIECE_MOST, scrubber, words_o
 from compactd.core.tokens import Chars4, message_tokens
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
-from compactd.messages import CompactionResult, Message, Strategy, Text, Thinking, ToolCall
+from compactd.messages import CompactionResult, Message, Meta, Strategy, Text, Thinking, ToolCall
 
 CODEC = Codec(decode_message, encode_message, lambda message: message_tokens(message, Chars4()), "chars4")
 
@@ -216,6 +216,34 @@ def test_empty_text_stays_empty_and_a_signature_goes_with_its_thinking() -> None
         ToolCall(call_id="c", name="f", arguments=Raw(b'{"redacted":"[redacted]"}')),
     )
     assert (blanked(message).stop_reason, blanked(blanked(message))) == ("tool_use", blanked(message))
+
+
+def test_fields_of_a_client_that_can_hold_words_hold_none_when_it_is_redacted() -> None:
+    usage = (
+        b'{"input_tokens":5,"cost":{"usd":0.1,"by":"hunter2"},"hunter2":1,"a b":2,"by":"hunter2","ok":true}'
+    )
+    message = Message(
+        role="user",
+        content=(Text(text="x"),),
+        usage=Raw(usage),
+        stop_reason="hunter2",
+        meta=Meta(type="hunter2", kind="hunter2", author="hunter2"),
+    )
+
+    left = blanked(message)
+
+    assert (left.stop_reason, left.meta) == (None, Meta(author="unknown"))
+    assert msgspec.json.decode(left.usage or b"") == {"input_tokens": 5, "cost": {"usd": 0.1}}
+    assert blanked(left) == left
+
+
+@pytest.mark.parametrize(
+    "meta", [Meta(type="compaction_summary"), Meta(kind="bash_execution", author="tool")]
+)
+def test_what_says_that_no_person_wrote_a_message_stays_when_it_is_redacted(meta: Meta) -> None:
+    message = Message(role="user", content=(Text(text="x"),), stop_reason="end_turn", meta=meta)
+
+    assert (blanked(message).meta, blanked(message).stop_reason) == (meta, "end_turn")
 
 
 @given(

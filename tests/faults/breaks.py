@@ -244,8 +244,8 @@ BREAKS = (
     Break(
         "a synthetic message is typed",
         "core/authors.py",
-        "meta.synthetic or meta.type in _BY_PROGRAM",
-        "meta.type in _BY_PROGRAM",
+        "meta.synthetic or meta.type in BY_PROGRAM",
+        "meta.type in BY_PROGRAM",
         "core/test_authors.py",
     ),
     Break(

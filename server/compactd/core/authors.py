@@ -197,7 +197,7 @@ _IDE_REQUEST: Final = re.compile(r"^## My request for Codex:[ \t]*\n?", re.MULTI
 _REFERENCED_END: Final = "--- End of content ---"
 
 
-_BY_PROGRAM: Final = frozenset(
+BY_PROGRAM: Final = frozenset(
     (
         "bash_execution",
         "developer",
@@ -243,7 +243,7 @@ def author_of(message: Message, block: Text | Document | None = None) -> Author:
     author = None if given is None else known_author(given)
     role = message.role
     if role == "user":
-        if meta is not None and (meta.synthetic or meta.type in _BY_PROGRAM or meta.kind in _BY_PROGRAM):
+        if meta is not None and (meta.synthetic or meta.type in BY_PROGRAM or meta.kind in BY_PROGRAM):
             by_program: Author = TOOL if meta.kind == "bash_execution" else UNKNOWN
             return by_program if author is None or author == USER else author
         if isinstance(block, Document):

@@ -26,6 +26,7 @@ from compactd.core.prune import stub_text
 from compactd.core.redaction import Codec, redaction
 from compactd.core.titles import title_of
 from compactd.errors import CompactdError
+from compactd.formats import openhands
 from compactd.formats.detect import read
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
@@ -235,3 +236,48 @@ def test_a_rollout_of_many_small_records_takes_no_more_than_its_length(name: str
     took = [min(took_s(opened, text) for _ in range(2)) for text in (short, long)]
 
     assert took[1] < UNNOTICED_S or took[1] / took[0] < MOST
+
+
+def action(number: int) -> dict[str, object]:
+    called = {"id": f"c{number}", "function": {"name": "ls", "arguments": "{}"}}
+    return {
+        "kind": "ActionEvent",
+        "id": f"a{number}",
+        "llm_response_id": "r",
+        "tool_call_id": f"c{number}",
+        "tool_name": "ls",
+        "tool_call": called,
+        "thought": [{"type": "text", "text": "hm " * 20}],
+    }
+
+
+def prompt(number: int) -> dict[str, object]:
+    said = {"role": "user", "content": [{"type": "text", "text": f"Part {number}."}]}
+    return {"kind": "MessageEvent", "source": "user", "id": f"m{number}", "llm_message": said}
+
+
+def condensation(*forgotten: int) -> dict[str, object]:
+    return {"kind": "Condensation", "summary": "s", "forgotten_event_ids": [f"m{one}" for one in forgotten]}
+
+
+def as_openhands(events: str) -> None:
+    assert openhands.read(events.encode()).messages
+
+
+def test_an_answer_of_many_actions_takes_no_more_than_its_length() -> None:
+    short, long = (json.dumps([action(at) for at in range(number)]) for number in (1000, TIMES * 1000))
+    took = [min(took_s(as_openhands, text) for _ in range(2)) for text in (short, long)]
+
+    assert took[1] < UNNOTICED_S or took[1] / took[0] < MOST
+
+
+def test_condensations_that_each_leave_most_of_a_long_view_take_bounded_memory_and_say_so() -> None:
+    number = 4_000
+    events = [prompt(at) for at in range(number)]
+    events += [condensation(at) for at in reversed(range(number))]
+
+    file = openhands.read(json.dumps(events).encode())
+
+    assert file.compactions == number
+    assert 0 < sum(len(kept) for _, kept in file.pinned) <= openhands.MAX_STEPS
+    assert [text for text in file.warnings if "too many condensations" in text]

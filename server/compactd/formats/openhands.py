@@ -11,7 +11,7 @@ agent's does. Its `extended_content` holds skills, which a repository may bring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 from msgspec import Raw
@@ -21,6 +21,7 @@ from compactd.errors import CompactdError, InvalidParams
 from compactd.formats.documents import opened
 from compactd.formats.lines import Warn, records
 from compactd.formats.loose import Given, is_object, list_in, object_in, objects_in, text_in
+from compactd.formats.neutral_out import encode_message
 from compactd.formats.parts import NULL, fields, first_byte, string
 from compactd.formats.rendering import data_url
 from compactd.formats.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
@@ -28,7 +29,6 @@ from compactd.messages import (
     Block,
     BlockMeta,
     Image,
-    Message,
     Meta,
     Opaque,
     Text,
@@ -36,6 +36,10 @@ from compactd.messages import (
     ToolCall,
     ToolResult,
 )
+
+MAX_STEPS = 5_000_000
+"""For all condensations of a file together: a second or two. 1,000 of them, in views of 2,000 messages, take
+2,000,000."""
 
 _SILENT = (
     "CondensationRequest",
@@ -66,6 +70,7 @@ def read(data: bytes) -> SessionFile:
             reading.event(event)
         except CompactdError as error:
             session.warn(f"event {number} was left out: {error.message}")
+    reading.finish()
     return session.finished()
 
 
@@ -87,6 +92,12 @@ class Reading:
         """Of each event's id, where the message is that it became or joined."""
         self._response = ""
         """The model's response that the newest answer came in."""
+        self._answer: list[Block] = []
+        """Blocks of the message at `_answer_at`, which more may join: it is made anew once, not for each."""
+        self._answer_at: int | None = None
+        self._newest_summary: int | None = None
+        self._steps = 0
+        """Messages of views that were gone through, for all condensations."""
 
     def event(self, event: Given) -> None:
         """Takes in the next event."""
@@ -113,7 +124,7 @@ class Reading:
                 forgotten = [string(raw, "$.id") for raw in list_in(event, "forgotten_event_ids")]
                 self.condensed(text_in(event, "summary"), forgotten, id, at)
             case "CondensationSummaryEvent":
-                self.session.summary(text_in(event, "summary"), id=id, created_at=at)
+                self._summary(text_in(event, "summary"), id, at)
             case _ if kind not in _SILENT:
                 self.session.pass_over(f"event of the unknown kind {kind!r}")
 
@@ -164,9 +175,22 @@ class Reading:
             self.start(id)
             self.session.add("assistant", blocks, id=id, created_at=at)
             return
-        last: Message = messages.pop()[0]
-        self.start(id)
-        self.session.take(msgspec.structs.replace(last, content=(*last.content, *blocks)))
+        place = len(messages) - 1
+        if self._answer_at != place:
+            self.finish()
+            self._answer_at = place
+            self._answer = list(messages[place][0].content)
+        if id is not None:
+            self.starts[id] = place
+        self._answer.extend(blocks)
+
+    def finish(self) -> None:
+        """Puts what joined an answer into its message."""
+        if self._answer_at is not None:
+            messages, place = self.session.messages, self._answer_at
+            whole = msgspec.structs.replace(messages[place][0], content=tuple(self._answer))
+            messages[place] = (whole, Raw(encode_message(whole)))
+            self._answer_at = None
 
     def result(
         self, event: Given, content: str | tuple[Block, ...], is_error: bool, at: float | None
@@ -189,20 +213,37 @@ class Reading:
         tail = max(gone, default=place - 1) + 1
         if tail < place:
             session.first_kept[place] = tail
-        if kept := tuple(at for at in range(tail) if at not in gone and self._is_shown(at)):
+        if kept := self._kept(tail, gone):
             session.pinned[place] = kept
-        session.summary(summary or "[Older events were forgotten, without a summary.]", id=id, created_at=at)
+        self._summary(summary or "[Older events were forgotten, without a summary.]", id, at)
         self._response = ""
 
-    def _is_shown(self, place: int) -> bool:
-        """True for a message that the view before the compaction held."""
-        summaries = [at for at in range(len(self.session.messages)) if self._is_summary(at)]
-        if not summaries:
-            return True
-        last = summaries[-1]
+    def _kept(self, tail: int, gone: set[int]) -> tuple[int, ...]:
+        """What the view before the compaction showed below `tail` and the compaction left in it."""
+        if self._steps > MAX_STEPS:
+            return ()
+        view = list(self._view())
+        self._steps += len(view)
+        if self._steps > MAX_STEPS:
+            self.session.warn(
+                f"too many condensations: from number {self.session.compactions + 1} on, the messages that "
+                "one left between forgotten ones are in the history, and no longer in the context"
+            )
+        return tuple(at for at in view if at < tail and at not in gone)
+
+    def _summary(self, text: str, id: str | None, at: float | None) -> None:
+        self._newest_summary = len(self.session.messages)
+        self.session.summary(text, id=id, created_at=at)
+
+    def _view(self) -> Iterator[int]:
+        """The places of the messages that the view shows, without a summary. Rising; O(view)."""
+        last = self._newest_summary
+        if last is None:
+            yield from range(len(self.session.messages))
+            return
         start = self.session.first_kept.get(last, last + 1)
-        shown = place >= start or place in self.session.pinned.get(last, ())
-        return shown and not self._is_summary(place)
+        yield from (at for at in self.session.pinned.get(last, ()) if at < start)
+        yield from (at for at in range(start, len(self.session.messages)) if not self._is_summary(at))
 
     def _is_summary(self, place: int) -> bool:
         meta = self.session.messages[place][0].meta

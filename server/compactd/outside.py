@@ -62,6 +62,11 @@ class Outside:
             )
         await asyncio.gather(*reading)
 
+    async def reread(self, folder: str) -> None:
+        """Reads again the file of a folder, by its real path, whatever names sessions have for it."""
+        paths = [path for path, found in self._files.items() if found.folder == folder]
+        await asyncio.gather(*(self.read(str(path.parent)) for path in paths))
+
     def _of_user(self) -> FromWorkspace:
         layer, warnings = from_file(self._user_file, USER_FILE)
         return FromWorkspace(layer=layer, warnings=warnings)

@@ -274,6 +274,20 @@ def test_what_the_user_trusts_is_in_force_and_no_more_once_the_trust_is_taken_ba
     assert states(guarded) == {}
 
 
+def test_an_open_session_sees_at_once_that_trust_was_given_and_taken_back(
+    guarded: Daemon, repository: Path, tmp_path: Path
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(repository)
+    begun(guarded, link, session_id="open")
+    seen = [from_the_folder(guarded, "open").get("strategy")]
+    for is_on in (True, False):
+        trusted(guarded, repository, is_on)
+        seen.append(from_the_folder(guarded, "open").get("strategy"))
+
+    assert seen == [None, "summarize", None]
+
+
 def test_a_trusted_file_that_changes_is_a_strangers_again(guarded: Daemon, repository: Path) -> None:
     trusted(guarded, repository)
     file = repository / ".compactd.toml"

@@ -28,6 +28,8 @@ class TrustHandlers(Area):
             return trust.untrust(daemon.home, params.path)
 
         done = await daemon.in_worker(change)
+        await daemon.outside.reread(done.path)
+        daemon.refresh_sessions()
         return wire.TrustResult(
             path=done.path,
             trusted=done.trusted,

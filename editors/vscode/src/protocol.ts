@@ -1056,7 +1056,7 @@ export interface ClassifyResult {
   evidence: string;
 }
 
-/** Result of `trust/set`. This daemon's open sessions see it at once, others at their next `session/start`. */
+/** Result of `trust/set`. This daemon's open sessions see it at once, others when they start. */
 export interface TrustResult {
   /** The folder, with symbolic links resolved. */
   path: string;

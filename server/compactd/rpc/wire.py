@@ -820,7 +820,7 @@ class TrustParams(Wire, frozen=True, kw_only=True):
 
 
 class TrustResult(Wire, frozen=True, kw_only=True):
-    """Result of `trust/set`. This daemon's open sessions see it at once, others at their next `session/start`."""
+    """Result of `trust/set`. This daemon's open sessions see it at once, others when they start."""
 
     path: str
     """The folder, with symbolic links resolved."""

@@ -762,7 +762,7 @@
 ---@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none"
 ---@field evidence string What decided, in a few words.
 
---- Result of `trust/set`. This daemon's open sessions see it at once, others at their next `session/start`.
+--- Result of `trust/set`. This daemon's open sessions see it at once, others when they start.
 ---@class compactd.TrustResult
 ---@field path string The folder, with symbolic links resolved.
 ---@field trusted boolean

@@ -39,6 +39,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     vscode.window.registerTreeDataProvider("compactd.sessions", tree),
     vscode.workspace.onDidChangeConfiguration((change) => reconfigure(daemon, change)),
     vscode.workspace.onDidGrantWorkspaceTrust(() => void daemon.restart().catch(() => undefined)),
+    vscode.workspace.onDidChangeWorkspaceFolders(() => lookAgain(daemon)),
     ...commands, tree, item, panels, documents, sessions, daemon, log,
   );
   const remembered = sessions.remembered;
@@ -58,6 +59,12 @@ async function comeBack(daemon: Daemon, sessions: Sessions, id: string): Promise
   } catch (error) {
     daemon.log.info(`session ${id} of last time is not here: ${words(error)}`);
   }
+}
+
+/** A folder that was added may hold the daemon that was not found before. */
+function lookAgain(daemon: Daemon): void {
+  if (daemon.phase.kind !== "failed") return;
+  daemon.restart().catch((error: unknown) => daemon.log.error(words(error)));
 }
 
 /** Another program or home means another daemon; new settings of compaction are told to this one. */

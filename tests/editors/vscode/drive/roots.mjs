@@ -6,11 +6,12 @@ const { url, first, second } = JSON.parse(process.env.COMPACTD_EDITOR_GIVEN);
 
 await drive("roots", async (open) => {
   const bench = await open(url);
+  await bench.folders("first", "second");
   await bench.command("compactd: New Chat");
   const rows = bench.page.locator(".quick-input-list .monaco-list-row");
   await rows.filter({ hasText: "second" }).first().waitFor();
   saw("folders offered", await rows.allInnerTexts());
-  await rows.filter({ hasText: "second" }).first().click();
+  await bench.pick("second");
   const chat = await bench.frame("chat");
   await chat.locator("textarea").fill("Then empty it on every write.");
   await chat.locator("textarea").press("Enter");
@@ -24,9 +25,7 @@ await drive("roots", async (open) => {
   await bench.shot("chat");
 
   await bench.command("Welcome: Open Walkthrough");
-  const walk = rows.filter({ hasText: "Get started with compactd" }).first();
-  await walk.waitFor();
-  await walk.click();
+  await bench.pick("Get started with compactd");
   const steps = bench.page.locator(".gettingStartedContainer .getting-started-step:visible");
   await until("the steps", async () => (await steps.count()) >= 3);
   saw("steps", (await steps.allInnerTexts()).map((each) => each.trim().split("\n")[0]));

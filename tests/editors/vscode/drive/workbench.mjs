@@ -119,12 +119,29 @@ export class Workbench {
         await input.waitFor({ state: "visible", timeout: 10_000 });
         await input.fill(`>${title}`, { timeout: 10_000 });
         await this.page.locator(".quick-input-list .monaco-list-row", { hasText: title }).first().click({ timeout: 10_000 });
+        // A mouse that rests on the list that opens next shows a tooltip, which covers the row below.
+        await this.page.mouse.move(640, 790);
         return true;
       } catch {
         await this.page.keyboard.press("Escape");
         return false;
       }
     });
+  }
+
+  /** Chooses from the open list by keyboard. A click can fail: a tooltip may cover the row below the mouse. */
+  async pick(text) {
+    await this.page.locator(".quick-input-list .monaco-list-row", { hasText: text }).first().waitFor();
+    await this.page.locator(".quick-input-widget input").fill(text);
+    await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: text }).waitFor();
+    await this.page.keyboard.press("Enter");
+  }
+
+  /** Waits until the explorer shows these folders: a window may learn of its workspace's folders after it opened. */
+  async folders(...names) {
+    for (const name of names) {
+      await this.page.locator(".explorer-folders-view .monaco-list-row", { hasText: name }).first().waitFor();
+    }
   }
 
   /** Opens a session file by its menu in the explorer; the frame of its context. A menu that was clicked while it

@@ -26,7 +26,7 @@ from compactd.core.prune import stub_text
 from compactd.core.redaction import Codec, redaction
 from compactd.core.titles import title_of
 from compactd.errors import CompactdError
-from compactd.formats import openhands
+from compactd.formats import claude_code, openhands
 from compactd.formats.detect import read
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
@@ -236,6 +236,67 @@ def test_a_rollout_of_many_small_records_takes_no_more_than_its_length(name: str
     took = [min(took_s(opened, text) for _ in range(2)) for text in (short, long)]
 
     assert took[1] < UNNOTICED_S or took[1] / took[0] < MOST
+
+
+def queued(operation: str, count: int, *, is_named: bool = True, at: str = "2026-01-01T01") -> list[object]:
+    row = {"type": "queue-operation", "operation": operation, "timestamp": f"{at}:00:00Z"}
+    return [{**row, **({"content": f"part {number}"} if is_named else {})} for number in range(count)]
+
+
+def attached(count: int) -> list[object]:
+    row = {"type": "attachment", "timestamp": "2026-01-01T00:00:00Z"}
+    inner = {"type": "queued_command", "commandMode": "prompt"}
+    return [
+        {**row, "uuid": f"a{number}", "attachment": {**inner, "prompt": f"part {number}"}}
+        for number in range(count)
+    ]
+
+
+def results(count: int) -> list[object]:
+    row = {"type": "user", "timestamp": "2026-01-01T00:30:00Z"}
+    content = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]
+    return [
+        {**row, "uuid": f"r{number}", "message": {"role": "user", "content": content}}
+        for number in range(count)
+    ]
+
+
+QUEUES: dict[str, Callable[[int], list[object]]] = {
+    "removed from its end, long before its time": lambda n: [
+        *queued("enqueue", n),
+        *reversed(queued("remove", n, at="2027-01-01T00")),
+        *results(n),
+    ],
+    "removed without content, then attached": lambda n: [
+        *queued("enqueue", n),
+        *queued("remove", n, is_named=False),
+        *attached(n),
+    ],
+    "attached, then removed one by one": lambda n: [
+        row
+        for rows in zip(
+            attached(n), queued("remove", n, is_named=False), queued("enqueue", n), results(n), strict=True
+        )
+        for row in rows
+    ],
+    "sent from its beginning": lambda n: [*queued("enqueue", n), *queued("dequeue", n, is_named=False)],
+    "taken back from its end": lambda n: [*queued("enqueue", n), *reversed(queued("popAll", n))],
+}
+"""What waits in Claude Code's queue, by the number of messages."""
+
+
+@pytest.mark.parametrize("name", QUEUES)
+def test_a_queue_of_many_messages_takes_no_more_than_its_length(name: str) -> None:
+    short, long = (
+        "\n".join(json.dumps(row) for row in QUEUES[name](number)) for number in (500, TIMES * 500)
+    )
+    took = [min(took_s(as_claude_code, text) for _ in range(2)) for text in (short, long)]
+
+    assert took[1] < UNNOTICED_S or took[1] / took[0] < MOST
+
+
+def as_claude_code(rows: str) -> None:
+    claude_code.read(rows.encode())
 
 
 def action(number: int) -> dict[str, object]:

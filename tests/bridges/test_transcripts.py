@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -54,6 +55,47 @@ def test_however_it_grows_it_is_mirrored_as_if_read_at_once(
 
 def texts(messages: list[bytes]) -> list[object]:
     return [block for raw in messages for block in msgspec.json.decode(raw)["content"]]
+
+
+TYPED = [
+    {"type": "user", "uuid": "u1", "timestamp": "2026-01-01T00:00:01Z", "content": "go"},
+    {"type": "assistant", "uuid": "a1", "timestamp": "2026-01-01T00:00:02Z", "content": []},
+    {
+        "type": "queue-operation",
+        "operation": "enqueue",
+        "content": "<task-notification>b</task-notification>",
+    },
+    {"type": "queue-operation", "operation": "enqueue", "content": "please don't amend commits"},
+    {"type": "queue-operation", "operation": "remove", "timestamp": "2026-01-01T00:00:09Z"},
+    {"type": "user", "uuid": "u2", "timestamp": "2026-01-01T00:00:08Z", "content": []},
+    {"type": "assistant", "uuid": "a2", "timestamp": "2026-01-01T00:00:10Z", "content": "I won't."},
+]
+"""What Claude Code 2.1.39 writes of a message that was typed while it worked."""
+TYPED[1]["content"] = [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]
+TYPED[5]["content"] = [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]
+
+
+def written(row: dict[str, object]) -> bytes:
+    if row["type"] != "queue-operation":
+        row = {**row, "message": {"role": row["type"], "id": row["uuid"], "content": row["content"]}}
+    return json.dumps({**row, "sessionId": "s", "version": "2.1.39"}).encode() + b"\n"
+
+
+@pytest.mark.parametrize("cut", range(1, len(TYPED)))
+def test_what_was_typed_while_the_agent_worked_is_mirrored_once_wherever_a_run_stops(
+    cut: int, tmp_path: Path
+) -> None:
+    agent = Agent("claude-code", tmp_path)
+    agent.session.path.write_bytes(b"".join(map(written, TYPED[:cut])))
+    agent.prompt()
+    agent.session.path.write_bytes(b"".join(map(written, TYPED)))
+    agent.stop()
+    agent.stop()
+
+    found = [msgspec.json.decode(raw) for raw in mirrored(tmp_path, "claude-code")]
+    assert [message["role"] for message in found] == ["user", "assistant", "tool", "user", "assistant"]
+    assert found[3]["content"] == [{"type": "text", "text": "please don't amend commits"}]
+    assert "meta" not in found[3]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

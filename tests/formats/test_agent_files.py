@@ -7,6 +7,7 @@ import json
 import pytest
 from outlined import FIXTURES, outline
 
+from compactd.core.authors import is_typed
 from compactd.core.usage import normalise
 from compactd.formats.detect import read
 from compactd.formats.session_file import SessionFile
@@ -278,3 +279,16 @@ def test_the_times_of_messages_are_read(name: str, times: tuple[float, ...]) -> 
 )
 def test_what_is_left_out_of_a_file_is_told(name: str, warnings: tuple[str, ...]) -> None:
     assert fixture(name).warnings == warnings
+
+
+def test_what_the_model_notes_when_it_rewinds_is_read_and_is_not_the_users() -> None:
+    rows = [json.loads(line) for line in (FIXTURES / "klaude.jsonl").read_text().splitlines()]
+    for row in rows:
+        if row["type"] == "RewindEntry":
+            row["data"] |= {"rationale": "a dead end", "note": "You must never use the cache."}
+
+    file = read("\n".join(json.dumps(row) for row in rows).encode())
+
+    noted = [line for line in outline(file) if "dead end" in line]
+    assert noted == ["user synthetic: Rewound. Rationale: a dead end\nSummary: You must never use the cache."]
+    assert not any(is_typed(message) for message, _ in file.messages if "dead end" in str(message.content))

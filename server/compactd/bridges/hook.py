@@ -184,7 +184,9 @@ def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done
             done.failed = str(error) if isinstance(error, Refused) else f"transcript: {error.strerror}"
     try:
         if transcript is not None:
-            mirror.catch_up(transcript, until, is_open=event.kind in ("before", "after"))
+            mirror.catch_up(
+                transcript, until, is_open=event.kind in ("before", "after"), is_over=event.kind == "end"
+            )
         if event.kind == "start" and event.source == "clear":
             mirror.cleared()
         if event.kind == "after":

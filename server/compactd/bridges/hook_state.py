@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from compactd import __version__
 from compactd.core.units import Facts
+from compactd.formats.claude_code_queue import Between
 from compactd.store import files
 from compactd.store.hook_files import FOLDER
 from compactd.store.paths import data_folder, file_stem
@@ -99,6 +100,8 @@ class State(Struct, kw_only=True, omit_defaults=True):
     """Prompts since the last compaction."""
     calls: dict[str, str] = msgspec.field(default_factory=dict)
     """Names of calls whose results did not come yet, by their ids."""
+    between: Between | None = None
+    """What is to be known of the part of the transcript that was read."""
     stretch_bytes: int = 0
     carried_bytes: int = 0
     """Of those, what stands there from before the last compaction."""

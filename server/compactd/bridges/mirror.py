@@ -91,9 +91,9 @@ class Mirror:
 
     # --- reading --------------------------------------------------------------------------------------
 
-    def catch_up(self, transcript: Transcript, until: float, *, is_open: bool) -> None:
+    def catch_up(self, transcript: Transcript, until: float, *, is_open: bool, is_over: bool = False) -> None:
         """Takes in what is new, until the clock says `until`; the rest the next time. `is_open`: the agent is
-        in the middle of a turn. O(new bytes)."""
+        in the middle of a turn. `is_over`: it is at the end of one. O(new bytes)."""
         state = self.state
         is_first = not state.is_caught_up
         if transcript.is_other or self._is_lost or self.agent in REPEATERS:
@@ -102,9 +102,13 @@ class Mirror:
             state.learn_from = self._worth_learning(transcript)
         if transcript.is_other:
             state.learn_from = 0
+            state.between = None
         for piece in self._pieces(transcript):
             data = self._settled(piece, transcript) if is_open else piece.data
-            for step in steps_of(self.agent, data):
+            is_last = is_over and piece.end >= transcript.size
+            said = steps_of(self.agent, data, state.between, is_last=is_last)
+            state.between = said.between
+            for step in said.steps:
                 if isinstance(step, Compaction):
                     self._recorded(step)
                 else:

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 from compactd.bridges.hook_events import Agent
 from compactd.core.entries import is_summary
 from compactd.errors import CompactdError
+from compactd.formats.claude_code_queue import Between
 from compactd.formats.session_file import SessionFile
 from compactd.messages import Block, Message, Text, ToolCall, ToolResult
 
@@ -68,21 +69,33 @@ class Compaction(Struct, frozen=True):
 Step = Said | Compaction
 
 
-def steps_of(agent: Agent, data: bytes) -> list[Step]:
-    """The steps in `data`, whole lines or one JSON document, oldest first. O(bytes)."""
+class Steps(Struct, frozen=True):
+    """What a piece of a transcript says."""
+
+    steps: list[Step]
+    between: Between | None = None
+    """What the next piece has to know of this one."""
+
+
+def steps_of(agent: Agent, data: bytes, between: Between | None, *, is_last: bool) -> Steps:
+    """The steps in `data`, whole lines or one JSON document, oldest first. O(bytes).
+
+    `between` is what the piece before gave. `is_last`: the turn is over, and so is the file for now.
+    """
     match agent:
         case "claude-code":
             from compactd.formats import claude_code
 
-            return _with_preserved(_plain(claude_code.read(data)), data)
+            file, between = claude_code.read_piece(data, between, is_last=is_last)
+            return Steps(_with_preserved(_plain(file), data), between)
         case "codex":
             from compactd.formats import codex
 
-            return _with_stays(_plain(codex.read(data)), data)
+            return Steps(_with_stays(_plain(codex.read(data)), data))
         case "gemini-cli":
             from compactd.formats import gemini_cli
 
-            return _with_kept(gemini_cli.read(data), data)
+            return Steps(_with_kept(gemini_cli.read(data), data))
 
 
 def _plain(file: SessionFile) -> list[Step]:

@@ -3,7 +3,9 @@
 As seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02): a model's answer is written block by block, as
 records that share the answer's `message.id`; tool results stand in user records; `isSidechain` marks the
 messages of sub-agents, which are no part of this conversation; after a compaction a user record with
-`isCompactSummary` follows. Other record types (progress, snapshots, hooks) hold no messages.
+`isCompactSummary` follows. A message that was typed while Claude Code worked has no user record: rows of its
+queue and an attachment have it (`claude_code_queue`). Other record types (progress, snapshots, hooks) hold no
+messages.
 
 Most user records are no person's: `author_of_row` says who wrote one.
 """
@@ -11,6 +13,7 @@ Most user records are no person's: `author_of_row` says who wrote one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec import Raw, Struct
@@ -18,6 +21,7 @@ from msgspec import Raw, Struct
 from compactd.core.authors import FILE, HOOK, NOTIFICATION, REMINDER, SKILL, SUBAGENT, SUMMARY, TOOL, UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats.anthropic import read_content
+from compactd.formats.claude_code_queue import Between, Delivered, Queue
 from compactd.formats.lines import records
 from compactd.formats.loose import object_in, text_in
 from compactd.formats.parts import NULL, fields
@@ -42,6 +46,17 @@ _NAMES_SOURCE_FROM: Final = (2, 1, 197)
 """From this version at the latest each prompt's row names its `promptSource` (35 of 35 prompts of 2.1.197 to
 2.1.330, 2026-11). A row of theirs without one was put there by something else, a plugin for instance."""
 
+_EMBEDDED: Final = ("sdk-", "claude-vscode", "claude-desktop")
+"""How `entrypoint` begins if a program runs Claude Code in the person's place. What it sends in the middle of
+a turn names no origin, and nothing else that comes then has that form (2.1.197, 2.1.330, run 2026-11)."""
+
+_ATTACHES_FROM: Final = (2, 1, 110)
+"""From this version at the latest an attachment has what was typed in the middle of a turn (run 2026-11)."""
+
+_GIVEN: Final = (None, "absorbed_mid_turn")
+"""Reasons of a `remove` by which the model got a message. Others took it away or gave it to a sub-agent
+(`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more; 2.1.330, names seen 2026-11)."""
+
 _FORMS: Final[tuple[tuple[str, Author], ...]] = (
     ("<bash-", TOOL),
     ("<local-command-caveat", REMINDER),
@@ -51,6 +66,7 @@ _FORMS: Final[tuple[tuple[str, Author], ...]] = (
     ("<task-notification", NOTIFICATION),
     ("<scheduled-task", NOTIFICATION),
     ("<<autonomous-loop", NOTIFICATION),
+    ("<channel ", UNKNOWN),
     ("[SYSTEM NOTIFICATION", NOTIFICATION),
     ("[Request interrupted", NOTIFICATION),
     ("<teammate-message", SUBAGENT),
@@ -67,6 +83,7 @@ _HOOK: Final = re.compile(
     r"\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|blocking error|stopped)\b"
 )
 _ARGUMENTS: Final = re.compile(r"<command-(?:name|message)>.*<command-args>\s*[^\s<]", re.DOTALL)
+_SDK: Final = Raw(b'"sdk"')
 _IDE: Final = re.compile(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
 """A block that an editor's extension put before the prompt, in a row with the prompt."""
 
@@ -98,6 +115,25 @@ def author_of_row(row: dict[str, Raw], text: str, *, after_result: bool = False)
     return None if named or _version_of(row) < _NAMES_SOURCE_FROM else UNKNOWN
 
 
+def _author_of_attachment(row: dict[str, Raw], attachment: dict[str, Raw], text: str) -> Author | None:
+    """Who wrote a message that an attachment `queued_command` has; none for a person. O(1)."""
+    mode = text_in(attachment, "commandMode")
+    named: dict[str, Raw] = {name: attachment[name] for name in ("origin", "isMeta") if name in attachment}
+    if mode == "task-notification" and "origin" not in named:
+        return _author_of_form(text) or NOTIFICATION
+    if mode not in ("", "prompt", "task-notification"):
+        return _author_of_form(text) or UNKNOWN
+    if text_in(row, "entrypoint").startswith(_EMBEDDED):
+        named["promptSource"] = _SDK
+    if "version" in row:
+        named["version"] = row["version"]
+    return author_of_row(named, text, after_result=True)
+
+
+def _is_by_program(text: str) -> bool:
+    return _author_of_form(text) is not None
+
+
 def _author_of_form(text: str) -> Author | None:
     begin = text[:200].lstrip()
     for form, author in _FORMS:
@@ -107,7 +143,11 @@ def _author_of_form(text: str) -> Author | None:
 
 
 def _version_of(row: dict[str, Raw]) -> tuple[int, ...]:
-    parts = (text_field(row, "version") or "").split(".")[:3]
+    return _numbers(text_field(row, "version") or "")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")[:3]
     return tuple(int(part) if part.isdecimal() and len(part) < 9 else 0 for part in parts)
 
 
@@ -124,25 +164,49 @@ class _Answer(Struct, kw_only=True):
 
 def read(data: bytes) -> SessionFile:
     """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
-    reading = Reading()
+    reading = _read(data, None)
+    reading.close()
+    return reading.session.finished()
+
+
+def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[SessionFile, Between]:
+    """A piece of a file, and what the next piece needs. `between` is what the piece before it gave.
+
+    `is_last` says that the turn is over: a message whose place is not certain yet comes at the end. O(bytes).
+    """
+    reading = _read(data, between)
+    reading.end_answer()
+    between = reading.between(is_last=is_last)
+    return reading.session.finished(), between
+
+
+def _read(data: bytes, between: Between | None) -> Reading:
+    reading = Reading(between)
     for number, record in records(data, reading.session.warn):
         try:
             reading.record(record)
         except CompactdError as error:
             reading.session.warn(f"line {number} was left out: {error.message}")
-    reading.end_answer()
-    return reading.session.finished()
+    return reading
 
 
 class Reading:
     """A session while its records come in."""
 
-    def __init__(self) -> None:
+    def __init__(self, between: Between | None = None) -> None:
+        between = between or Between()
         self.session = Collected("claude-code")
         self._seen: set[str] = set()
         self._names: dict[str, str] = {}
         self._billed: set[str] = set()
         self._answer: _Answer | None = None
+        self._queue = Queue(_is_by_program, between.queue)
+        self._has_waited = False
+        """One answer was put before what was delivered, because it is older."""
+        self._is_after_result = False
+        self._version = between.version
+        self._last_at = between.last_at
+        """The time of the newest message."""
 
     @property
     def begun(self) -> Message | None:
@@ -156,10 +220,13 @@ class Reading:
     def record(self, record: dict[str, Raw]) -> None:
         """Takes in the next one. Raises `CompactdError` where it cannot be read."""
         kind = text_field(record, "type")
+        if kind == "queue-operation":
+            self._queue_operation(record)
         if kind in ("summary", "custom-title", "ai-title"):
             for name in ("customTitle", "aiTitle", "title", "summary"):
                 self.session.title = text_field(record, name) or self.session.title
-        if kind not in ("user", "assistant"):
+        attachment = object_in(record, "attachment") if kind == "attachment" else {}
+        if kind not in ("user", "assistant") and text_field(attachment, "type") != "queued_command":
             return
         if is_true(record, "isSidechain"):
             self.session.pass_over("message of a sub-agent")
@@ -171,6 +238,10 @@ class Reading:
             self._seen.add(uuid)
         self.session.session_id = self.session.session_id or text_field(record, "sessionId")
         self.session.working_dir = self.session.working_dir or text_field(record, "cwd")
+        self._version = text_field(record, "version") or self._version
+        if attachment:
+            self._attachment(record, attachment, uuid)
+            return
         message = fields(record.get("message", NULL), "$.message", "message")
         content = message.get("content", NULL)
         blocks = () if content == NULL else read_content(content, "$.message.content")
@@ -178,6 +249,87 @@ class Reading:
             self._assistant(record, message, uuid, blocks)
         else:
             self._user(record, uuid, blocks)
+
+    def close(self) -> None:
+        """No more records come."""
+        self.end_answer()
+        self._place(self._queue.take_delivered())
+
+    def between(self, *, is_last: bool) -> Between:
+        """What the next piece of the file has to know. If this is the last one for now, what was delivered
+        is put at the end, although a result may come yet. A version that writes attachments is waited for."""
+        has_attachments = _numbers(self._version) >= _ATTACHES_FROM
+        if (is_last and not has_attachments) or self._queue.is_full:
+            self._place(self._queue.take_delivered_early())
+        return Between(queue=self._queue.state(), version=self._version, last_at=self._last_at)
+
+    # --- messages that were typed while the model worked ----------------------------------------------
+
+    def _queue_operation(self, record: dict[str, Raw]) -> None:
+        text = text_field(record, "content")
+        match text_field(record, "operation"):
+            case "enqueue":
+                self._queue.enter(text)
+            case "dequeue":
+                self._queue.leave(text)
+            case "popAll":
+                for _ in range(self._queue.take_back(text)):
+                    self.session.pass_over("message that the user took back before it was sent")
+            case "remove" if text_field(record, "reason") in _GIVEN:
+                self._queue.remove(text, unix_seconds(text_field(record, "timestamp")))
+            case "remove":
+                self._queue.leave(text)
+                self.session.pass_over("waiting message that the model was not given")
+            case _:
+                pass
+
+    def _attachment(self, record: dict[str, Raw], attachment: dict[str, Raw], uuid: str | None) -> None:
+        blocks = read_content(attachment.get("prompt", NULL), "$.attachment.prompt")
+        text = _first_text(blocks)
+        if not self._queue.attach(text):
+            return
+        self.end_answer()
+        author = _author_of_attachment(record, attachment, text)
+        # Its own time is that at which it was typed; the model got it after the message before it.
+        times = (unix_seconds(text_field(record, "timestamp")), self._last_at)
+        at = max((time for time in times if time is not None), default=None)
+        self._add_queued(list(blocks), uuid, at, author)
+
+    def _place_delivered(self, at: float | None, *, is_answer: bool) -> None:
+        """Puts what was delivered before the record with the time `at`, which is next, in its place.
+
+        Only one answer can be older than what was delivered and stand behind it in the file: the model got
+        it for the next one.
+        """
+        due = self._queue.take_delivered(None if is_answer and self._has_waited else at)
+        if due:
+            self.end_answer()
+            self._place(due)
+        self._has_waited = self._queue.has_delivered and (is_answer or self._has_waited)
+
+    def _place(self, delivered: list[Delivered]) -> None:
+        for one in delivered:
+            if one.text is None:
+                self.session.pass_over("message that the model was given, of which the file has no words")
+                continue
+            author = _author_of_form(one.text)
+            if author is None and (not one.was_waiting or self._names_source()):
+                # An attachment would say who wrote it.
+                author = UNKNOWN
+            self._add_queued([Text(text=one.text)], None, one.at, author)
+
+    def _names_source(self) -> bool:
+        return _numbers(self._version) >= _NAMES_SOURCE_FROM
+
+    def _add_queued(
+        self, blocks: list[Block], uuid: str | None, at: float | None, author: Author | None
+    ) -> None:
+        meta = None if author is None else Meta(author=author, synthetic=True)
+        if author is None and len(blocks) > 1:
+            blocks = [_of_editor(block) for block in blocks]
+        self.session.add("user", blocks, id=uuid, created_at=at, meta=meta)
+
+    # --- answers and prompts --------------------------------------------------------------------------
 
     def _assistant(
         self, record: dict[str, Raw], message: dict[str, Raw], uuid: str | None, blocks: tuple[Block, ...]
@@ -191,12 +343,12 @@ class Reading:
         answer = self._answer
         if answer is None or answer.answer_id != answer_id:
             self.end_answer()
-            answer = self._answer = _Answer(
-                answer_id=answer_id,
-                uuid=uuid,
-                created_at=unix_seconds(text_field(record, "timestamp")),
-                blocks=[],
-            )
+            at = self._last_at = unix_seconds(text_field(record, "timestamp"))
+            if self._queue.has_delivered:
+                self._place_delivered(at, is_answer=True)
+            self._queue.answer_began()
+            self._is_after_result = False
+            answer = self._answer = _Answer(answer_id=answer_id, uuid=uuid, created_at=at, blocks=[])
         answer.blocks.extend(blocks)
         answer.usage = message.get("usage", answer.usage)
         answer.stop_reason = text_field(message, "stop_reason") or answer.stop_reason
@@ -221,17 +373,22 @@ class Reading:
             )
 
     def _user(self, record: dict[str, Raw], uuid: str | None, blocks: tuple[Block, ...]) -> None:
-        created_at = unix_seconds(text_field(record, "timestamp"))
+        created_at = self._last_at = unix_seconds(text_field(record, "timestamp"))
         results = [block for block in blocks if isinstance(block, ToolResult)]
         rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
         for at, result in enumerate(results):
             self.end_answer()
             self.session.add("tool", (self._named(result),), id=numbered(uuid, at), created_at=created_at)
+            self._is_after_result = True
         if not any(not isinstance(block, Text) or block.text for block in rest):
             return
         self.end_answer()
-        text = next((block.text for block in rest if isinstance(block, Text)), "")
-        author = author_of_row(record, text, after_result=self._is_after_result())
+        if self._queue.has_delivered and not results:
+            self._place_delivered(created_at, is_answer=False)
+        text = _first_text(rest)
+        self._queue.drop_notice(text)
+        author = author_of_row(record, text, after_result=self._is_after_result)
+        self._is_after_result = False
         meta: Meta | None = None
         if is_true(record, "isCompactSummary"):
             meta = Meta(type="compaction_summary")
@@ -243,9 +400,6 @@ class Reading:
             rest = [_of_editor(block) for block in rest]
         self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
 
-    def _is_after_result(self) -> bool:
-        return bool(self.session.messages) and self.session.messages[-1][0].role == "tool"
-
     def _named(self, result: ToolResult) -> ToolResult:
         return ToolResult(
             call_id=result.call_id,
@@ -253,6 +407,10 @@ class Reading:
             name=self._names.get(result.call_id),
             is_error=result.is_error,
         )
+
+
+def _first_text(blocks: Sequence[Block]) -> str:
+    return next((block.text for block in blocks if isinstance(block, Text)), "")
 
 
 def _of_editor(block: Block) -> Block:

@@ -87,6 +87,7 @@ def _event(session: Collected, kind: str, data: Given, starts: list[int]) -> Non
             _summary(session, data, starts, at)
         case "RewindEntry":
             _rewind(session, starts, count_in(data, "reverted_from_index"))
+            _note(session, data, at)
         case "SpawnSubAgentEntry":
             session.pass_over("sub-agent, whose session is in another file")
         case _ if kind not in _SILENT:
@@ -108,6 +109,16 @@ def _summary(session: Collected, data: Given, starts: list[int], at: float | Non
 
 def _rewind(session: Collected, starts: list[int], index: int) -> None:
     session.take_back(starts[index] if index < len(starts) else len(session.messages), "rewind")
+
+
+def _note(session: Collected, data: Given, at: float | None) -> None:
+    """What the model left for itself when it rewound: klaude-code tells it as a reminder (`session.py`,
+    `get_llm_history`, read 2026-11)."""
+    rationale, note = text_in(data, "rationale"), text_in(data, "note")
+    if rationale or note:
+        meta = Meta(kind="developer", author=REMINDER, synthetic=True)
+        text = f"Rewound. Rationale: {rationale}\nSummary: {note}"
+        session.add("user", [Text(text=text)], created_at=at, meta=meta)
 
 
 def _model(session: Collected, usage: Given) -> None:

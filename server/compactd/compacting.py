@@ -43,10 +43,10 @@ async def compact(
 ) -> CompactionResult:
     """Compacts `session` as asked; a result with `compacted: false` says why nothing was done.
 
-    Cancelling the caller cancels the compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`,
-    `InvalidParams`, `StorageFailed`.
+    `dry_run` or `plan_only`: nothing is written. Cancelling the caller cancels the compaction. Raises
+    `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `StorageFailed`.
     """
-    if dry_run:
+    if dry_run or plan_only:
         return await tried(session, request, plan_only=plan_only)
     session.writable()
     session.free()

@@ -148,7 +148,7 @@ export interface CompactParams {
   force?: boolean | null;
   /** Tell what would happen, change nothing. */
   dry_run?: boolean | null;
-  /** With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that. */
+  /** A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says. */
   plan_only?: boolean | null;
 }
 

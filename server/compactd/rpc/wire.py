@@ -203,8 +203,8 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     dry_run: bool | None = None
     """Tell what would happen, change nothing."""
     plan_only: bool | None = None
-    """With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may
-    take; what is saved is at least that."""
+    """A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most
+    that it may take. The real compaction saves at least what the result says."""
 
 
 class HistoryParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):

@@ -89,7 +89,7 @@
 ---@field model? string|nil The summariser.
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
----@field plan_only? boolean|nil With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that.
+---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams

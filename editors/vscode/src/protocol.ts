@@ -110,7 +110,7 @@ export interface AppendParams {
   usage?: Json;
   /** Of the context that the report is about; default the last one handed out. */
   epoch?: number | null;
-  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. */
+  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give. */
   format?: string | null;
   files?: Files | null;
 }
@@ -258,7 +258,7 @@ export interface ExportParams {
 export interface PromptParams {
   session_id: string;
   text?: string | null;
-  /** As a user message's `content`: text, or blocks. */
+  /** As a user message's `content` in compactd's own shape: text, or blocks. */
   content?: Json;
 }
 
@@ -268,6 +268,7 @@ export interface EndParams {
   messages: Json[];
   usage?: Json;
   epoch?: number | null;
+  /** As in `session/append`. */
   format?: string | null;
   stop_reason?: string | null;
   files?: Files | null;
@@ -304,6 +305,7 @@ export interface CountParams {
   model?: string | null;
   text?: string | null;
   messages?: Json[] | null;
+  /** As in `session/append`. */
   format?: string | null;
 }
 

@@ -19,7 +19,7 @@ from compactd.core.rules import Rules
 from compactd.core.settings import GivenSettings, validate
 from compactd.core.usage import normalise
 from compactd.errors import InvalidParams
-from compactd.formats.base import read_messages
+from compactd.formats.neutral import decode_message
 from compactd.formats.tools import decode_tools, encode_tool
 from compactd.messages import Message, Tool
 from compactd.recovery import FailedRequest
@@ -114,7 +114,16 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
         raise InvalidParams("give `text` or `content`, one of them", "$.text")
     content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
     raw = Raw(b'{"role":"user","content":%b}' % bytes(content))
-    message = read_messages((raw,), path="$")[0][0]
+    message = decode_message(raw)
+    from compactd.formats.shapes import NAMES, other_shape
+
+    shape = other_shape(raw, "$.content", message)
+    if shape is not None:
+        raise InvalidParams(
+            f"this is in {NAMES[shape]}: a prompt's blocks are compactd's own (protocol.md, Values)",
+            "$.content",
+            format=shape,
+        )
     if all(is_blank(block) for block in message.content):
         raise InvalidParams("the prompt is empty; say something", "$.text")
     return message, raw

@@ -127,7 +127,8 @@ class AppendParams(Wire, frozen=True, kw_only=True):
     """Of the context that the report is about; default the last one handed out."""
     format: Format | None = None
     """The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole
-    responses), `anthropic`, `gemini`."""
+    responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool
+    calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give."""
     files: Files | None = None
 
 
@@ -570,7 +571,7 @@ class PromptParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     text: str | None = None
     content: Raw = NULL
-    """As a user message's `content`: text, or blocks."""
+    """As a user message's `content` in compactd's own shape: text, or blocks."""
 
 
 class PromptResult(Wire, frozen=True, kw_only=True):
@@ -605,6 +606,7 @@ class EndParams(Wire, frozen=True, kw_only=True):
     usage: Raw = NULL
     epoch: int | None = None
     format: Format | None = None
+    """As in `session/append`."""
     stop_reason: str | None = None
     files: Files | None = None
 
@@ -917,6 +919,7 @@ class CountParams(Wire, frozen=True, kw_only=True):
     text: str | None = None
     messages: tuple[Raw, ...] | None = None
     format: Format | None = None
+    """As in `session/append`."""
 
 
 class CountResult(Wire, frozen=True, kw_only=True):

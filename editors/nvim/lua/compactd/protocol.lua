@@ -64,7 +64,7 @@
 ---@field messages any[] Oldest first.
 ---@field usage? any The provider's usage report, in ours or any provider's shape, for the call's last assistant message.
 ---@field epoch? integer|nil Of the context that the report is about; default the last one handed out.
----@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`.
+---@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give.
 ---@field files? compactd.Files|nil
 
 --- Files that tools touched, as the client knows them.
@@ -169,7 +169,7 @@
 ---@class compactd.PromptParams
 ---@field session_id string
 ---@field text? string|nil
----@field content? any As a user message's `content`: text, or blocks.
+---@field content? any As a user message's `content` in compactd's own shape: text, or blocks.
 
 --- Params of `turn/end`.
 ---@class compactd.EndParams
@@ -177,7 +177,7 @@
 ---@field messages any[]
 ---@field usage? any
 ---@field epoch? integer|nil
----@field format? string|nil
+---@field format? string|nil As in `session/append`.
 ---@field stop_reason? string|nil
 ---@field files? compactd.Files|nil
 
@@ -206,7 +206,7 @@
 ---@field model? string|nil
 ---@field text? string|nil
 ---@field messages? any[]|nil
----@field format? string|nil
+---@field format? string|nil As in `session/append`.
 
 --- Params of `models/lookup`.
 ---@class compactd.LookupParams

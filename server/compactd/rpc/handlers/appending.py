@@ -10,7 +10,7 @@ from msgspec import Struct
 from compactd import turns
 from compactd.core.intake import New
 from compactd.core.tokens import messages_tokens
-from compactd.formats.base import read_messages
+from compactd.formats.base import read_given
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, durable
 from compactd.rpc.request import Request
@@ -74,7 +74,7 @@ class AppendingHandlers(Area):
         take: Callable[[New], Awaitable[Struct]],
     ) -> Handled:
         session.writable()
-        read = read_messages(params.messages, params.format)
+        read = read_given(params.messages, params.format)
         size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
 
         def new(tokens: Sequence[int]) -> New:

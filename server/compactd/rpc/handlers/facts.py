@@ -9,7 +9,7 @@ from msgspec import Raw
 from compactd.core.observed import with_observed
 from compactd.core.tokens import is_text, messages_tokens
 from compactd.errors import InvalidParams
-from compactd.formats.base import read_messages
+from compactd.formats.base import read_given
 from compactd.providers.counters import counter_for
 from compactd.recovery import verdict_of
 from compactd.rpc import answers, asking, wire
@@ -42,7 +42,7 @@ class FactHandlers(Area):
         def counted() -> wire.CountResult:
             if messages is None:
                 return wire.CountResult(tokens=counter.count(text), exact=counter.exact, method=counter.name)
-            read = [message for message, _ in read_messages(messages, format)]
+            read = [message for message, _ in read_given(messages, format)]
             is_exact = counter.exact and all(is_text(message) for message in read)
             tokens = sum(messages_tokens(read, counter))
             return wire.CountResult(tokens=tokens, exact=is_exact, method=counter.name)

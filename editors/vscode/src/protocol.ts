@@ -513,7 +513,7 @@ export interface TokenUsage {
   cache_read_tokens: number;
   cache_write_tokens: number;
   reasoning_tokens: number;
-  /** Input of the last report, cache included; 0 after a change of epoch until the next report. */
+  /** Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction. */
   last_prompt_tokens: number;
   /** The size of the next request: the last report's input + an estimate of what came after it. */
   current_context_tokens: number | null;
@@ -526,6 +526,7 @@ export interface TokenUsage {
   percent: number | null;
   /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
   decision: "fits" | "due" | "over";
+  /** Rises with every change of the context but an append. */
   epoch: number;
 }
 

@@ -360,7 +360,7 @@
 ---@field cache_read_tokens integer
 ---@field cache_write_tokens integer
 ---@field reasoning_tokens integer
----@field last_prompt_tokens integer Input of the last report, cache included; 0 after a change of epoch until the next report.
+---@field last_prompt_tokens integer Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction.
 ---@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
 ---@field current_context_source "measured"|"estimated"|"mixed"
 ---@field context_window integer|nil
@@ -368,7 +368,7 @@
 ---@field threshold_tokens integer|nil Where a compaction becomes due.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
----@field epoch integer
+---@field epoch integer Rises with every change of the context but an append.
 
 --- A setting that was given and is not in force, because its source is not trusted with it.
 ---@class compactd.IgnoredSetting

@@ -26,7 +26,7 @@
      :doc "What the next model request must contain, always valid for the provider of `format`.")
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?")
-     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?")
+     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?" "warnings?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
     ("session/history"
      :params ("session_id" "from?" "limit?" "in_context?")
@@ -69,7 +69,7 @@
      :result ("left?")
      :doc "Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone.")
     ("session/configure"
-     :params ("session_id" "compaction?" "system_prompt?" "tools?" "title?")
+     :params ("session_id" "unset?" "compaction?" "system_prompt?" "tools?" "title?")
      :result ("settings" "warnings" "ignored_settings")
      :doc "Sets what is given and answers every setting in force, with where it came from.")
     ("session/pin"

@@ -304,6 +304,9 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     usage: Usage | UnsetType = UNSET
     cost: float | UnsetType = UNSET
     floor: Floor | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are
+    none."""
 
 
 # --- events -----------------------------------------------------------------------------------------

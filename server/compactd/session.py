@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OWN = ("system_prompt", "tools", "title")
+"""What a session can lose besides settings."""
+
 INLINE_BYTES = 48 * 1024
 """Messages up to this size are counted where they arrive (< 5 ms at 12 MB/s); larger ones in a worker."""
 
@@ -374,15 +377,24 @@ class Session:
         system_prompt: str | None = None,
         tools: tuple[tuple[Tool, Raw], ...] | None = None,
         title: str | None = None,
+        unset: Sequence[str] = (),
     ) -> int | None:
-        """Sets what is given; `compaction` goes over the layer's earlier values one by one.
+        """Sets what is given; `compaction` goes over the layer's earlier values one by one. Before that it
+        forgets what `unset` names: settings in either layer, and what `OWN` lists.
 
         Another system prompt or tool list is a new epoch, once there are messages: a report of a request that
         was made before says nothing of the next one's size. Gives back the number to wait for, or None if
         nothing was given.
         """
+        if "system_prompt" in unset and system_prompt is None:
+            system_prompt = ""
+        if "tools" in unset and tools is None:
+            tools = ()
+        if "title" in unset and title is None:
+            title = ""
+        forgotten = self._unset(unset)
         if compaction is None and system_prompt is None and tools is None and title is None:
-            return None
+            return forgotten
         before, sources = self.fold.given.get(layer, NULL), None
         if tools is not None:
             sources = tuple(source for _, source in tools)
@@ -400,6 +412,24 @@ class Session:
             )
         )
         self._catch_up()
+        self.refresh()
+        return self._count_fixed() or number
+
+    def _unset(self, names: Sequence[str]) -> int | None:
+        """Forgets these settings in both layers of this session. The number to wait for; None for none."""
+        if not names:
+            return None
+        entries: list[Entry] = []
+        at, model = self.world.now(), self.fold.model
+        for layer, given in self.fold.given.items():
+            left = overlay(given, GivenSettings(), without=names)
+            if left != given:
+                entries.append(SettingsSet(at=at, layer=layer, compaction=left))
+        if "context_window" in names and model.context_window is not None:
+            entries.append(msgspec.structs.replace(model, at=at, context_window=None, epoch=self.fold.epoch))
+        if not entries:
+            return None
+        number = self.write(*entries)
         self.refresh()
         return self._count_fixed() or number
 

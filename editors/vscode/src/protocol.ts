@@ -203,9 +203,11 @@ export interface SessionParams {
 export interface Nothing {
 }
 
-/** Params of `session/configure`. What is left out stays. */
+/** Params of `session/configure`. What is left out, or null, stays. */
 export interface ConfigureParams {
   session_id: string;
+  /** Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards. */
+  unset?: string[] | null;
   compaction?: GivenSettings | null;
   system_prompt?: string | null;
   tools?: Json[] | null;
@@ -615,6 +617,8 @@ export interface CompactionResult {
   usage?: Usage;
   cost?: number;
   floor?: Floor;
+  /** Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none. */
+  warnings?: string[];
 }
 
 /** A message that stays word for word although it is older than the tail. */

@@ -339,6 +339,7 @@ class Calls(ABC):
         self,
         *,
         session_id: str,
+        unset: Sequence[str] | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
         system_prompt: str | UnsetType | None = UNSET,
         tools: Sequence[Json] | UnsetType | None = UNSET,
@@ -350,6 +351,7 @@ class Calls(ABC):
         """
         params = given(
             session_id=session_id,
+            unset=unset,
             compaction=compaction,
             system_prompt=system_prompt,
             tools=tools,
@@ -981,6 +983,7 @@ class AsyncCalls(ABC):
         self,
         *,
         session_id: str,
+        unset: Sequence[str] | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
         system_prompt: str | UnsetType | None = UNSET,
         tools: Sequence[Json] | UnsetType | None = UNSET,
@@ -992,6 +995,7 @@ class AsyncCalls(ABC):
         """
         params = given(
             session_id=session_id,
+            unset=unset,
             compaction=compaction,
             system_prompt=system_prompt,
             tools=tools,

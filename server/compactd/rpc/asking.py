@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from compactd.core.asked import CompactRequest
 from compactd.core.endpoints import bare_endpoint, has_secret_place
@@ -24,12 +24,36 @@ from compactd.formats.tools import decode_tools, encode_tool
 from compactd.messages import Message, Tool
 from compactd.recovery import FailedRequest
 from compactd.rpc import wire
+from compactd.rpc.request import Request
+from compactd.session import OWN
+from compactd.settings import NAME_CHARS, SETTING_NAMES, nearest_setting, shown_name, unknown_names
 
 SECRET_LEFT_OUT = (
     "what `base_url` held besides scheme, host, port and path was left out: compactd keeps no credentials in "
     "an address. Put a key into keys.toml, or into the provider's environment variable"
 )
 """A warning for `session/start`."""
+
+_SETTINGS = "compaction."
+_ALIKE = 0.7
+"""Of an unknown field and one of the method's, as `difflib` counts it, from which on it is a mistake."""
+
+
+def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
+    """What to say of fields that were ignored because nobody knows them: settings, or what looks like one."""
+    if not request.unknown:
+        return ()
+    from difflib import get_close_matches
+
+    settings = [name for name in request.unknown if name.startswith(_SETTINGS)]
+    warnings = list(unknown_names([name.removeprefix(_SETTINGS) for name in settings], request.name))
+    own = params.__struct_encode_fields__
+    for name in (name for name in request.unknown if name not in settings):
+        near = next(iter(get_close_matches(name[:NAME_CHARS], own, 1, _ALIKE)), None)
+        if name in SETTING_NAMES or near is not None:
+            meant = f" (perhaps {near} is meant)" if near else ""
+            warnings.append(f"{request.name}: {shown_name(name)} is no parameter; it is ignored{meant}")
+    return tuple(warnings)
 
 
 def endpoint_of(base_url: str | None) -> str | None:
@@ -169,6 +193,16 @@ def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callab
 def settings_of(given: GivenSettings | None) -> GivenSettings | None:
     """The settings given, if each is in its range; else `InvalidParams` with its path."""
     return None if given is None else validate(given)
+
+
+def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names to unset. Raises `InvalidParams` for one that is neither a setting nor `OWN`."""
+    for index, name in enumerate(names or ()):
+        if name not in SETTING_NAMES and name not in OWN:
+            near = nearest_setting(name)
+            meant = f"; perhaps {near} is meant" if near else ""
+            raise InvalidParams(f"{shown_name(name)} is no setting{meant}", f"$.unset[{index}]")
+    return tuple(names or ())
 
 
 def compact_request(params: wire.CompactParams) -> CompactRequest:

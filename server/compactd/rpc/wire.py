@@ -344,9 +344,13 @@ class ListResult(Wire, frozen=True, kw_only=True):
 
 
 class ConfigureParams(Wire, frozen=True, kw_only=True):
-    """Params of `session/configure`. What is left out stays."""
+    """Params of `session/configure`. What is left out, or null, stays."""
 
     session_id: SessionId
+    unset: tuple[str, ...] | None = None
+    """Names of settings to forget that `session/start` and `session/configure` gave this session: the next
+    lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is
+    set afterwards."""
     compaction: GivenSettings | None = None
     system_prompt: str | None = None
     tools: tuple[Raw, ...] | None = None

@@ -128,9 +128,10 @@
 --- No params, or an empty result.
 ---@class compactd.Nothing
 
---- Params of `session/configure`. What is left out stays.
+--- Params of `session/configure`. What is left out, or null, stays.
 ---@class compactd.ConfigureParams
 ---@field session_id string
+---@field unset? string[]|nil Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards.
 ---@field compaction? compactd.GivenSettings|nil
 ---@field system_prompt? string|nil
 ---@field tools? any[]|nil
@@ -438,6 +439,7 @@
 ---@field usage? compactd.Usage
 ---@field cost? number
 ---@field floor? compactd.Floor
+---@field warnings? string[] Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none.
 
 --- A message that stays word for word although it is older than the tail.
 ---@class compactd.Pinned

@@ -64,6 +64,7 @@ class SessionHandlers(Area):
             message_count=len(session.fold.items),
             seq=session.seq,
             warnings=(
+                *asking.ignored_names(request, params),
                 *started.warnings,
                 *asking.endpoint_warnings(params.model),
                 *self._daemon.outside.warnings(session.working_dir),
@@ -112,7 +113,7 @@ class SessionHandlers(Area):
     def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
         """At once, also while a compaction runs: that one keeps the settings it began with."""
         session = self._sessions.get(params.session_id)
-        tools = asking.tools_of(params.tools)
+        tools, unset = asking.tools_of(params.tools), asking.unset_of(params.unset)
 
         async def work() -> wire.ConfigureResult:
             before = session.token_usage()
@@ -122,6 +123,7 @@ class SessionHandlers(Area):
                 system_prompt=params.system_prompt,
                 tools=tools,
                 title=params.title,
+                unset=unset,
             )
             if number is not None:
                 await session.durable(number)
@@ -130,7 +132,7 @@ class SessionHandlers(Area):
             ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
             return wire.ConfigureResult(
                 settings=answers.settings_of(session),
-                warnings=(*session.standing().warnings, *told),
+                warnings=(*asking.ignored_names(request, params), *session.standing().warnings, *told),
                 ignored_settings=ignored,
             )
 

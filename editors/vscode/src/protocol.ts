@@ -141,8 +141,9 @@ export interface CompactParams {
   target_tokens?: number | null;
   /** What a summary should look at most. */
   instructions?: string | null;
+  /** `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so. */
   strategy?: "auto" | "summarize" | "extract" | "truncate" | null;
-  /** The summariser. */
+  /** The summariser, `provider/id`. 1007 if it cannot be asked. */
   model?: string | null;
   /** Where no valid cut exists, compact all but the last two messages. */
   force?: boolean | null;

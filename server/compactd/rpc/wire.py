@@ -197,8 +197,12 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     instructions: str | None = None
     """What a summary should look at most."""
     strategy: Literal["auto", "summarize", "extract", "truncate"] | None = None
+    """`summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked.
+    `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise
+    no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`,
+    and `reason` says so."""
     model: str | None = None
-    """The summariser."""
+    """The summariser, `provider/id`. 1007 if it cannot be asked."""
     force: bool | None = None
     """Where no valid cut exists, compact all but the last two messages."""
     dry_run: bool | None = None

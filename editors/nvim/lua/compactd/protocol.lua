@@ -85,8 +85,8 @@
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
 ---@field target_tokens? integer|nil Tokens of the whole new request, system prompt and tools included.
 ---@field instructions? string|nil What a summary should look at most.
----@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil
----@field model? string|nil The summariser.
+---@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so.
+---@field model? string|nil The summariser, `provider/id`. 1007 if it cannot be asked.
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
 ---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says.

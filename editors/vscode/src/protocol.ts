@@ -321,16 +321,23 @@ export interface LookupParams {
   explain?: boolean | null;
 }
 
-/** Params of `models/list`. */
+/** Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it. */
 export interface ListModelsParams {
+  /** Only the models of this one. */
   provider?: string | null;
+  /** `provider/id` of the first model to list, as `next` of the page before has it. */
+  from?: string | null;
+  /** Models in one answer. */
+  limit?: number | null;
 }
 
-/** Params of `models/forget`: what is given must match; nothing given means all. */
+/** Params of `models/forget`: what is given must match. To forget every window, say `all`. */
 export interface ForgetParams {
   model?: string | null;
   provider?: string | null;
   base_url?: string | null;
+  /** True forgets every window that was learned, of all models. Not beside the others. */
+  all?: boolean | null;
 }
 
 /** Params of `overflow/classify`. */
@@ -552,6 +559,8 @@ export interface AppendResult {
   pending_calls: string[];
   token_usage: TokenUsage;
   decision: Decision;
+  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  warnings?: string[];
 }
 
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
@@ -948,6 +957,8 @@ export interface EndResult {
   decision: Decision;
   /** The report says that the request was larger than the window: the next `turn/begin` compacts. */
   silent_overflow: boolean;
+  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  warnings?: string[];
 }
 
 /** Result of `turn/error`. */
@@ -971,6 +982,8 @@ export interface ModelSetResult {
   token_usage: TokenUsage;
   /** The one that made the conversation fit. */
   compaction?: CompactionResult | null;
+  /** What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing. */
+  warnings?: string[];
 }
 
 /** Result of `tokens/count`. */
@@ -1011,7 +1024,10 @@ export interface LadderStep {
 /** Result of `models/list`: the registry's rows by provider and id, and what servers taught. */
 export interface ListModelsResult {
   models: ModelInfo[];
+  /** Empty in a page that begins with `from`: the first page has them all. */
   observed: ObservedInfo[];
+  /** `from` of the next page. Left out if there is none. */
+  next?: string;
 }
 
 /** One model of one provider. Tokens. */

@@ -612,6 +612,8 @@ class Calls(ABC):
         self,
         *,
         provider: str | UnsetType | None = UNSET,
+        from_: str | UnsetType | None = UNSET,
+        limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Every model that the registry knows, or one provider's, and the windows that
@@ -619,6 +621,8 @@ class Calls(ABC):
         """
         params = given(
             provider=provider,
+            from_=from_,
+            limit=limit,
         )
         return self.ask("models/list", params, ListModelsResult, timeout_s=timeout_s)
 
@@ -628,6 +632,7 @@ class Calls(ABC):
         model: str | UnsetType | None = UNSET,
         provider: str | UnsetType | None = UNSET,
         base_url: str | UnsetType | None = UNSET,
+        all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
         """`models/forget`: Forgets windows that servers taught."""
@@ -635,6 +640,7 @@ class Calls(ABC):
             model=model,
             provider=provider,
             base_url=base_url,
+            all=all,
         )
         return self.ask("models/forget", params, ForgetResult, timeout_s=timeout_s)
 
@@ -1256,6 +1262,8 @@ class AsyncCalls(ABC):
         self,
         *,
         provider: str | UnsetType | None = UNSET,
+        from_: str | UnsetType | None = UNSET,
+        limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Every model that the registry knows, or one provider's, and the windows that
@@ -1263,6 +1271,8 @@ class AsyncCalls(ABC):
         """
         params = given(
             provider=provider,
+            from_=from_,
+            limit=limit,
         )
         return await self.ask("models/list", params, ListModelsResult, timeout_s=timeout_s)
 
@@ -1272,6 +1282,7 @@ class AsyncCalls(ABC):
         model: str | UnsetType | None = UNSET,
         provider: str | UnsetType | None = UNSET,
         base_url: str | UnsetType | None = UNSET,
+        all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
         """`models/forget`: Forgets windows that servers taught."""
@@ -1279,6 +1290,7 @@ class AsyncCalls(ABC):
             model=model,
             provider=provider,
             base_url=base_url,
+            all=all,
         )
         return await self.ask("models/forget", params, ForgetResult, timeout_s=timeout_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 import msgspec
 from msgspec import Raw, Struct
@@ -17,11 +18,11 @@ from compactd.core.profiles import PROFILES
 from compactd.core.registry import Lookup
 from compactd.core.rules import Rules
 from compactd.core.settings import GivenSettings, validate
-from compactd.core.usage import normalise
+from compactd.core.usage import is_report, normalise
 from compactd.errors import InvalidParams
 from compactd.formats.neutral import decode_message
 from compactd.formats.tools import decode_tools, encode_tool
-from compactd.messages import Message, Tool
+from compactd.messages import Message, Tool, Usage
 from compactd.recovery import FailedRequest
 from compactd.rpc import wire
 from compactd.rpc.request import Request
@@ -34,6 +35,8 @@ SECRET_LEFT_OUT = (
 )
 """A warning for `session/start`."""
 
+_NOTHING: Report = (Usage(), False)
+_COUNTS_NOTHING = "{}: no field of it is one of a usage report that is known, so it counts nothing"
 _SETTINGS = "compaction."
 _ALIKE = 0.7
 """Of an unknown field and one of the method's, as `difflib` counts it, from which on it is a mistake."""
@@ -64,7 +67,54 @@ def endpoint_of(base_url: str | None) -> str | None:
 def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
     """What to say of an address that held more than an address."""
     base_url = model.base_url if isinstance(model, wire.ModelRef) else None
-    return (SECRET_LEFT_OUT,) if base_url is not None and has_secret_place(base_url) else ()
+    if base_url is None:
+        return ()
+    secret = (SECRET_LEFT_OUT,) if has_secret_place(base_url) else ()
+    kind, separator, rest = base_url.strip().partition("://")
+    if kind.lower() in ("http", "https") and separator and rest.strip("/"):
+        return secret
+    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is no http or https URL")
+
+
+def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
+    """What to say of a model that nobody knows. `is_given`: its window was given, so that is no guess."""
+    name = shown_name(found.model)
+    what = f"{name} is not in the registry of models"
+    if "router" in found.how:
+        what = f"{name} names no model: a router picks one"
+    window = "" if is_given else f"; its window of {found.context_window:,} tokens is a guess ({found.how})"
+    meant = f"; perhaps {' or '.join(near)} is meant" if near else ""
+    return f"{what}{window}{meant}"
+
+
+def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
+    """What to say of a folder that is not named from the root."""
+    if working_dir is None or PurePath(working_dir).is_absolute():
+        return ()
+    return (
+        f"working_dir {shown_name(working_dir)!r} is no absolute path: no settings or files are read there",
+    )
+
+
+def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
+    """What to say of usage reports that count nothing, or stand where no answer is."""
+    warnings = []
+    if new.report is not None:
+        if new.report == _NOTHING and not is_report(params.usage):
+            warnings.append(_COUNTS_NOTHING.format("usage"))
+        if new.read and all(message.role != "assistant" for message, _ in new.read):
+            warnings.append(
+                "usage: none of these messages is the model's answer; it is taken for the answer before"
+            )
+    for index, (message, _) in enumerate(new.read):
+        if message.usage is None:
+            continue
+        place = f"messages[{index}].usage"
+        if message.role != "assistant":
+            warnings.append(f"{place} is ignored: a report belongs to the model's answer")
+        elif new.own_reports and new.own_reports[index] == _NOTHING and not is_report(message.usage):
+            warnings.append(_COUNTS_NOTHING.format(place))
+    return tuple(warnings)
 
 
 def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]:

@@ -143,6 +143,8 @@ class AppendResult(Wire, frozen=True, kw_only=True):
     """Tool calls that have no result yet."""
     token_usage: TokenUsage
     decision: Decision
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What of the usage reports counts nothing, and why. Left out if there is nothing to say."""
 
 
 class SessionParams(Wire, frozen=True, kw_only=True):
@@ -629,6 +631,8 @@ class EndResult(Wire, frozen=True, kw_only=True):
     decision: Decision
     silent_overflow: bool
     """The report says that the request was larger than the window: the next `turn/begin` compacts."""
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What of the usage reports counts nothing, and why. Left out if there is nothing to say."""
 
 
 class RequestError(Wire, frozen=True, kw_only=True):
@@ -683,6 +687,8 @@ class ModelSetResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     token_usage: TokenUsage
     compaction: CompactionResult | None = None
     """The one that made the conversation fit."""
+    warnings: tuple[str, ...] = ()
+    """What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing."""
 
 
 class BranchParams(Wire, frozen=True, kw_only=True):
@@ -759,10 +765,15 @@ class LookupResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     steps: tuple[LadderStep, ...] | UnsetType = UNSET
 
 
-class ListModelsParams(Wire, frozen=True, kw_only=True):
-    """Params of `models/list`."""
+class ListModelsParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it."""
 
     provider: str | None = None
+    """Only the models of this one."""
+    from_: str | None = None
+    """`provider/id` of the first model to list, as `next` of the page before has it."""
+    limit: Positive | None = None
+    """Models in one answer."""
 
 
 class ModelInfo(Wire, frozen=True, kw_only=True):
@@ -804,14 +815,19 @@ class ListModelsResult(Wire, frozen=True, kw_only=True):
 
     models: tuple[ModelInfo, ...]
     observed: tuple[ObservedInfo, ...]
+    """Empty in a page that begins with `from`: the first page has them all."""
+    next: str | UnsetType = UNSET
+    """`from` of the next page. Left out if there is none."""
 
 
 class ForgetParams(Wire, frozen=True, kw_only=True):
-    """Params of `models/forget`: what is given must match; nothing given means all."""
+    """Params of `models/forget`: what is given must match. To forget every window, say `all`."""
 
     model: str | None = None
     provider: str | None = None
     base_url: str | None = None
+    all: bool | None = None
+    """True forgets every window that was learned, of all models. Not beside the others."""
 
 
 class ForgetResult(Wire, frozen=True, kw_only=True):

@@ -216,15 +216,18 @@
 ---@field base_url? string|nil
 ---@field explain? boolean|nil Tell every step of the ladder and what it found.
 
---- Params of `models/list`.
+--- Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it.
 ---@class compactd.ListModelsParams
----@field provider? string|nil
+---@field provider? string|nil Only the models of this one.
+---@field from? string|nil `provider/id` of the first model to list, as `next` of the page before has it.
+---@field limit? integer|nil Models in one answer.
 
---- Params of `models/forget`: what is given must match; nothing given means all.
+--- Params of `models/forget`: what is given must match. To forget every window, say `all`.
 ---@class compactd.ForgetParams
 ---@field model? string|nil
 ---@field provider? string|nil
 ---@field base_url? string|nil
+---@field all? boolean|nil True forgets every window that was learned, of all models. Not beside the others.
 
 --- Params of `overflow/classify`.
 ---@class compactd.ClassifyParams
@@ -384,6 +387,7 @@
 ---@field pending_calls string[] Tool calls that have no result yet.
 ---@field token_usage compactd.TokenUsage
 ---@field decision compactd.Decision
+---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
@@ -675,6 +679,7 @@
 ---@field token_usage compactd.TokenUsage
 ---@field decision compactd.Decision
 ---@field silent_overflow boolean The report says that the request was larger than the window: the next `turn/begin` compacts.
+---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Result of `turn/error`.
 ---@class compactd.ErrorResult
@@ -691,6 +696,7 @@
 ---@field model string|nil
 ---@field token_usage compactd.TokenUsage
 ---@field compaction? compactd.CompactionResult|nil The one that made the conversation fit.
+---@field warnings? string[] What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
 
 --- Result of `tokens/count`.
 ---@class compactd.CountResult
@@ -723,7 +729,8 @@
 --- Result of `models/list`: the registry's rows by provider and id, and what servers taught.
 ---@class compactd.ListModelsResult
 ---@field models compactd.ModelInfo[]
----@field observed compactd.ObservedInfo[]
+---@field observed compactd.ObservedInfo[] Empty in a page that begins with `from`: the first page has them all.
+---@field next? string `from` of the next page. Left out if there is none.
 
 --- One model of one provider. Tokens.
 ---@class compactd.ModelInfo

@@ -68,14 +68,23 @@ class FactHandlers(Area):
         daemon = self._daemon
 
         def made() -> Raw:
-            rows = daemon.catalogue.rows(params.provider)
-            return answers.model_list(rows, daemon.learned.all())
+            rows, next = answers.models_page(
+                daemon.catalogue.rows(params.provider), params.from_, params.limit
+            )
+            observed = daemon.learned.all() if params.from_ is None else ()
+            return answers.model_list(rows, observed, next)
 
         return await daemon.in_worker(made)
 
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
         """Open sessions see it at once."""
         daemon = self._daemon
+        is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
+        if is_named == (params.all is True):
+            raise InvalidParams(
+                "give `model`, `provider` or `base_url` to say whose windows to forget, or `all: true` alone",
+                "$.all" if is_named else "$.model",
+            )
         found = None
         if params.model is not None:
             base_url = asking.endpoint_of(params.base_url)

@@ -18,7 +18,7 @@
      :doc "Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends.")
     ("session/append"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "files?")
-     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision")
+     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "warnings?")
      :doc "Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer.")
     ("session/context"
      :params ("session_id" "format?")
@@ -26,7 +26,7 @@
      :doc "What the next model request must contain, always valid for the provider of `format`.")
     ("session/compact"
      :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?")
-     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?")
+     :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?" "warnings?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
     ("session/history"
      :params ("session_id" "from?" "limit?" "in_context?")
@@ -69,7 +69,7 @@
      :result ("left?")
      :doc "Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone.")
     ("session/configure"
-     :params ("session_id" "compaction?" "system_prompt?" "tools?" "title?")
+     :params ("session_id" "unset?" "compaction?" "system_prompt?" "tools?" "title?")
      :result ("settings" "warnings" "ignored_settings")
      :doc "Sets what is given and answers every setting in force, with where it came from.")
     ("session/pin"
@@ -110,7 +110,7 @@
      :doc "The check before a model request: prunes or compacts if that is due, then answers.")
     ("turn/end"
      :params ("session_id" "messages" "usage?" "epoch?" "format?" "stop_reason?" "files?")
-     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "silent_overflow")
+     :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "silent_overflow" "warnings?")
      :doc "Appends what the model answered and what its tools gave back.")
     ("turn/error"
      :params ("session_id" "error" "usage?" "epoch?")
@@ -118,7 +118,7 @@
      :doc "Tells what a failed model request was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`; the window that it names is learned. Without a session, the error's `data` still says what the failure was.")
     ("model/set"
      :params ("session_id" "model")
-     :result ("model" "token_usage" "compaction?")
+     :result ("model" "token_usage" "compaction?" "warnings?")
      :doc "Puts the session on another model, if the conversation fits or can be made to.")
     ("tokens/count"
      :params ("model?" "text?" "messages?" "format?")
@@ -129,11 +129,11 @@
      :result ("model" "provider" "context_window" "input_limit" "output_limit" "upper_bound" "confidence" "source" "how" "tokenizer" "pricing" "retired" "steps?")
      :doc "A model's window and limits, with their sources. An unknown model answers 128000, a guess.")
     ("models/list"
-     :params ("provider?")
-     :result ("models" "observed")
+     :params ("provider?" "from?" "limit?")
+     :result ("models" "observed" "next?")
      :doc "Every model that the registry knows, or one provider's, and the windows that servers taught.")
     ("models/forget"
-     :params ("model?" "provider?" "base_url?")
+     :params ("model?" "provider?" "base_url?" "all?")
      :result ("forgotten")
      :doc "Forgets windows that servers taught.")
     ("overflow/classify"

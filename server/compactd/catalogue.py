@@ -70,6 +70,11 @@ class Catalogue:
         with self._lock:
             return self._opened().explain(model, provider, base_url)
 
+    def nearest(self, model: str) -> tuple[str, ...]:
+        """Known models whose names are most like one that is not known. Up to 0.1 s: for a worker."""
+        with self._lock:
+            return self._opened().nearest(model)
+
     def rows(self, provider: str | None = None) -> tuple[Row, ...]:
         """The packaged rows, or those of one provider, sorted by provider and id."""
         with self._lock:

@@ -30,7 +30,7 @@ from compactd.rereading import files_to_reread
 from compactd.resting import rest_soon
 from compactd.running import Progress, Running
 from compactd.session import Session
-from compactd.summarising import Summariser, read_keys, summariser_of
+from compactd.summarising import Summariser, check_model, read_keys, summariser_of
 
 
 async def compact(
@@ -43,10 +43,10 @@ async def compact(
 ) -> CompactionResult:
     """Compacts `session` as asked; a result with `compacted: false` says why nothing was done.
 
-    Cancelling the caller cancels the compaction. Raises `SessionBusy`, `SessionLocked`, `CannotFit`,
-    `InvalidParams`, `StorageFailed`.
+    `dry_run` or `plan_only`: nothing is written. Cancelling the caller cancels the compaction. Raises
+    `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`, `StorageFailed`.
     """
-    if dry_run:
+    if dry_run or plan_only:
         return await tried(session, request, plan_only=plan_only)
     session.writable()
     session.free()
@@ -69,6 +69,7 @@ async def _run(session: Session, running: Running, request: CompactRequest) -> C
         state, leaf = session.fold, session.fold.leaf
         planned = session.world.in_turn(planner(session, request), session.fold.size)
         made, _ = await asyncio.gather(planned, read_keys(session, request))
+        check_model(session, request)
         if isinstance(made, NotCompacted):
             return expected(made, request.trigger)
         wanted = await running.unless_stopped(heard(session, request, made))

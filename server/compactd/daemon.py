@@ -194,17 +194,19 @@ class Daemon:
             for session_id in self._sessions.open:
                 self._learner.asked(min(TOLD), session_id)
 
-    def configured(self, settings: Raw) -> None:
-        """Settings of an editor: of every session from now on. Those that are wrong are said in the log."""
-        from compactd.errors import InvalidParams
+    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+        """Settings of an editor: of every session from now on. What is good of them is taken."""
+        from compactd.outside import CLIENT_SOURCES
         from compactd.settings import from_client
 
-        try:
-            self.outside.client = from_client(settings)
-        except InvalidParams as error:
-            _log.warning("settings of the client are ignored: %s", error.message)
-            return
-        self.refresh_sessions()
+        source = CLIENT_SOURCES[0 if changed else 1]
+        given, warnings = from_client(settings, source)
+        for warning in warnings:
+            _log.warning("%s", warning)
+        self.outside.configure(source, given, warnings)
+        if given is not None:
+            self.refresh_sessions()
+        return warnings
 
     def refresh_sessions(self) -> None:
         """Tells every open session that something outside it changed."""

@@ -17,7 +17,7 @@ from compactd.errors import Cancelled
 from compactd.flowing import Flowing, Outcome, drive, inputs_of, planner, priced, work_of
 from compactd.messages import CompactionResult, Floor, Usage
 from compactd.session import Session
-from compactd.summarising import Summariser, read_keys, summariser_of
+from compactd.summarising import Summariser, check_model, read_keys, summariser_of
 
 
 async def tried(session: Session, request: CompactRequest, *, plan_only: bool = False) -> CompactionResult:
@@ -41,6 +41,7 @@ async def tried(session: Session, request: CompactRequest, *, plan_only: bool = 
     work = work_of(session, request, check, facts)
 
     await read_keys(session, request)
+    check_model(session, request)
     summariser = summariser_of(session, request)
     if isinstance(summariser, Summariser):
         work = msgspec.structs.replace(work, summariser_window=summariser.window)

@@ -17,6 +17,7 @@ from compactd.core.compaction import compact as flow
 from compactd.core.cost import price
 from compactd.core.gauge import scale_of
 from compactd.core.plan import NotCompacted, Plan, plan
+from compactd.core.settings import DEFAULT_PROFILE
 from compactd.core.units import FactCache
 from compactd.messages import CompactionResult
 from compactd.providers.line_counts import remembering
@@ -42,6 +43,7 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
     """What a plan of the session as it stands is made of. O(messages), at the speed of memory."""
     state = session.fold
     last = state.compactions()[-1:]
+    may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
     is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
     return Inputs(
         view=state.view(),
@@ -51,15 +53,26 @@ def inputs_of(session: Session, request: CompactRequest) -> Inputs:
         request=msgspec.structs.replace(
             request,
             is_repeated=is_repeated,
-            may_ask_model=request.may_ask_model
-            or session.runs_loop
-            or session.resolved.settings.model is not None,
+            may_ask_model=may_ask_model,
+            unasked="" if may_ask_model else unasked(session, request),
         ),
         counter=session.counter,
         pinned=state.pinned_by_id(),
         known=state.kept.known(state.items, state.path_items, len(state.path)),
         limits=session.facts.limits if session.facts is not None else None,
     )
+
+
+def unasked(session: Session, request: CompactRequest) -> str:
+    """Why `auto` asks no model, if somebody may expect that it does: who says `auto`, or the user of a system
+    that asks the session's own model by default (docs/specs.md)."""
+    settings, own = session.resolved.settings, session.fold.model.model
+    if (request.strategy or settings.strategy) != "auto":
+        return ""
+    if request.strategy is None and (own is None or settings.profile == DEFAULT_PROFILE):
+        return ""
+    model = "no model was asked for a summary" if own is None else f"{own} was not asked for a summary"
+    return f"{model}: name one in `model` or `compaction.model`"
 
 
 def budget_of(request: CompactRequest) -> str:

@@ -193,7 +193,8 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
     last_prompt_tokens: int = 0
-    """Input of the last report, cache included; 0 after a change of epoch until the next report."""
+    """Input of the last report, cache included. 0 until the first report of this model, and again after each
+    compaction, prune, undo, redo, branch and redaction."""
     current_context_tokens: int | None = None
     """The size of the next request: the last report's input + an estimate of what came after it."""
     current_context_source: Literal["measured", "estimated", "mixed"] = "estimated"
@@ -206,6 +207,7 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     decision: Literal["fits", "due", "over"] = "fits"
     """What that size asks for: nothing, a compaction, or that the next request is not sent as it is."""
     epoch: int = 1
+    """Rises with every change of the context but an append."""
 
 
 # --- results ----------------------------------------------------------------------------------------
@@ -302,6 +304,9 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     usage: Usage | UnsetType = UNSET
     cost: float | UnsetType = UNSET
     floor: Floor | UnsetType = UNSET
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are
+    none."""
 
 
 # --- events -----------------------------------------------------------------------------------------

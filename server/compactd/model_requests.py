@@ -33,7 +33,7 @@ async def next_request(
     O(view), in a worker."""
     view, system, tools = session.fold.view(), session.fold.system_prompt, session.tools()
     counter, name = session.counter, session.fold.model.model
-    session.handed_epoch = view.epoch
+    session.hand_out(view.epoch)
     reasoning = provider.name in WANT_REASONING
     made = await session.world.in_worker(
         lambda: render(

@@ -32,6 +32,9 @@ T = TypeVar("T")
 READ_S = 1.0
 """How long the opening of a session waits for its files of settings."""
 
+CLIENT_SOURCES = ("didChangeConfiguration", "initializationOptions")
+"""How an editor's client gives settings, the higher layer first."""
+
 UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
 """Instead of a user's file that could not be read, which may hold a limit on cost: no model is asked."""
 
@@ -48,8 +51,8 @@ class Outside:
         self._trusted = TrustFile(data_folder(environ) if data is None else data)
         self._files: dict[Path, FromWorkspace] = {}
         self._readers: dict[Path, _OneAtATime[FromWorkspace]] = {}
-        self.client: Layer | None = None
-        """What an editor's client set."""
+        self._client: dict[str, GivenSettings] = {}
+        self._client_told: dict[str, tuple[str, ...]] = {}
 
     async def read(self, working_dir: str | None) -> None:
         """Reads the user's file, and that of the folder, where there is one. Returns within `read_s`."""
@@ -61,6 +64,13 @@ class Outside:
                 self._read(workspace, WORKSPACE_FILE, lambda: from_workspace(folder, self._trust_of))
             )
         await asyncio.gather(*reading)
+
+    def configure(self, source: str, given: GivenSettings | None, warnings: tuple[str, ...]) -> None:
+        """Takes in what an editor's client set by `source`, one of `CLIENT_SOURCES`; none: that stays."""
+        if given is not None:
+            self._client[source] = given
+        if given is not None or warnings:
+            self._client_told[source] = warnings
 
     async def reread(self, folder: str) -> None:
         """Reads again the file of a folder, by its real path, whatever names sessions have for it."""
@@ -102,13 +112,14 @@ class Outside:
         workspace = _file_of(working_dir)
         paths = (self._user_file,) if workspace is None else (workspace, self._user_file)
         files = (self._files[path].layer for path in paths if path in self._files)
-        client = () if self.client is None else (self.client,)
+        client = ((source, self._client[source]) for source in CLIENT_SOURCES if source in self._client)
         return (*client, self._environment, *(layer for layer in files if layer is not None))
 
     def warnings(self, working_dir: str | None) -> tuple[str, ...]:
         """What is wrong with them, for a person."""
         paths = (self._user_file, _file_of(working_dir))
         return (
+            *(text for source in CLIENT_SOURCES for text in self._client_told.get(source, ())),
             *self._told,
             *(text for path in paths if path in self._files for text in self._files[path].warnings),
         )

@@ -54,6 +54,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+OWN = ("system_prompt", "tools", "title")
+"""What a session can lose besides settings."""
+
 INLINE_BYTES = 48 * 1024
 """Messages up to this size are counted where they arrive (< 5 ms at 12 MB/s); larger ones in a worker."""
 
@@ -89,6 +92,8 @@ class Session:
         self.seq = 0
         self.handed_epoch = self.fold.epoch
         """The epoch of the context that the client was given last."""
+        self.awaits_answer = False
+        """The client was given a context, and no answer has come since."""
         self.running: Running | None = None
         self.facts: FactCache | None = None
         """What compactions found out about the messages."""
@@ -344,7 +349,8 @@ class Session:
         for message in intake.messages:
             self.pending.add(message)
         if intake.answer is not None:
-            self.recoveries = 0
+            self.recoveries, self.awaits_answer = 0, False
+            self._catch_up()
         if intake.report is not None:
             if self._window() != self.window:
                 self._look_at_window()
@@ -371,26 +377,71 @@ class Session:
         system_prompt: str | None = None,
         tools: tuple[tuple[Tool, Raw], ...] | None = None,
         title: str | None = None,
+        unset: Sequence[str] = (),
     ) -> int | None:
-        """Sets what is given; `compaction` goes over the layer's earlier values one by one.
+        """Sets what is given; `compaction` goes over the layer's earlier values one by one. Before that it
+        forgets what `unset` names: settings in either layer, and what `OWN` lists.
 
-        Gives back the number to wait for, or None where nothing was given.
+        Another system prompt or tool list is a new epoch, once there are messages: a report of a request that
+        was made before says nothing of the next one's size. Gives back the number to wait for, or None if
+        nothing was given.
         """
+        if "system_prompt" in unset and system_prompt is None:
+            system_prompt = ""
+        if "tools" in unset and tools is None:
+            tools = ()
+        if "title" in unset and title is None:
+            title = ""
+        forgotten = self._unset(unset)
         if compaction is None and system_prompt is None and tools is None and title is None:
-            return None
-        before = self.fold.given.get(layer, NULL)
+            return forgotten
+        before, sources = self.fold.given.get(layer, NULL), None
+        if tools is not None:
+            sources = tuple(source for _, source in tools)
+        is_other = system_prompt is not None and system_prompt != (self.fold.system_prompt or "")
+        is_other = is_other or (sources is not None and sources != self.fold.tools)
         number = self.write(
             SettingsSet(
                 at=self.world.now(),
                 layer=layer,
                 compaction=NULL if compaction is None else overlay(before, compaction),
                 system_prompt=system_prompt,
-                tools=None if tools is None else tuple(source for _, source in tools),
+                tools=sources,
                 title=title,
+                epoch=self.fold.epoch + 1 if is_other and self.fold.originals else None,
             )
         )
+        self._catch_up()
         self.refresh()
         return self._count_fixed() or number
+
+    def _unset(self, names: Sequence[str]) -> int | None:
+        """Forgets these settings in both layers of this session. The number to wait for; None for none."""
+        if not names:
+            return None
+        entries: list[Entry] = []
+        at, model = self.world.now(), self.fold.model
+        for layer, given in self.fold.given.items():
+            left = overlay(given, GivenSettings(), without=names)
+            if left != given:
+                entries.append(SettingsSet(at=at, layer=layer, compaction=left))
+        if "context_window" in names and model.context_window is not None:
+            entries.append(msgspec.structs.replace(model, at=at, context_window=None, epoch=self.fold.epoch))
+        if not entries:
+            return None
+        number = self.write(*entries)
+        self.refresh()
+        return self._count_fixed() or number
+
+    def hand_out(self, epoch: int) -> None:
+        """The client is given a context of this epoch, to make a request of."""
+        self.handed_epoch, self.awaits_answer = epoch, True
+
+    def _catch_up(self) -> None:
+        """Hands out another system prompt or tool list to the client that set it, unless it still waits for
+        the answer to a request that was made before. Many clients never ask for a context."""
+        if not self.awaits_answer and self.handed_epoch >= self.fold.view_epoch:
+            self.handed_epoch = self.fold.epoch
 
     def tools(self) -> tuple[Tool, ...]:
         """The tools offered to the model."""
@@ -407,8 +458,10 @@ class Session:
         return self.write(SettingsSet(at=self.world.now(), fixed_tokens=fixed))
 
     def set_model(self, model: str | None, base_url: str | None, context_window: int | None) -> int:
-        """Puts the session on another model; the epoch rises where it had one. Number to wait for."""
-        epoch = self.fold.epoch if self.fold.model.model is None else self.fold.epoch + 1
+        """Puts the session on another model; the epoch rises if it had one, or has messages. Number to wait
+        for."""
+        is_first = self.fold.model.model is None and not self.fold.originals
+        epoch = self.fold.epoch if is_first else self.fold.epoch + 1
         at = self.world.now()
         number = self.write(
             ModelSet(at=at, model=model, base_url=base_url, context_window=context_window, epoch=epoch)

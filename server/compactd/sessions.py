@@ -126,7 +126,7 @@ class Sessions:
 
     async def _start(self, session_id: str, want: Start) -> Started:
         session = self.open.get(session_id)
-        resumed = session is not None
+        resumed = was_open = session is not None
         if session is not None and session.journal is None:
             await self._let_go(session)
             session = None
@@ -160,6 +160,8 @@ class Sessions:
         number = self._apply(session, want)
         if number is not None:
             await session.durable(number)
+        if not was_open:
+            session.handed_epoch = session.fold.epoch
         warnings = (*session.standing().warnings, *_learned_warnings(session))
         torn = session.journal.torn_bytes
         if torn:

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.core.settings import GivenSettings, IgnoredSetting, validate
+from compactd.core.settings import ALIASES, GivenSettings, IgnoredSetting, validate
 from compactd.core.untrusted import harmless
 from compactd.errors import InvalidParams
 
@@ -33,6 +33,10 @@ KEY_DOTS = 16
 UNKNOWN_NAMED = 20
 """Names that are no settings: so many are said one by one."""
 NAME_CHARS = 60
+LIKENESS = 0.6
+"""Of a wrong name and a setting's, as `difflib` counts it, from which on the setting is named."""
+SETTING_NAMES = GivenSettings.__struct_fields__
+"""Every setting, other names of one included."""
 
 Layer = tuple[str, GivenSettings]
 """(where it came from, what it sets)."""
@@ -176,18 +180,15 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
     given = dict(table.get("compaction", {})) if isinstance(table.get("compaction"), dict) else {}
     if "context_window" in table:
         given.setdefault("context_window", table["context_window"])
-    known = {field.encode_name for field in msgspec.structs.fields(GivenSettings)}
+    return _what_can_be_taken(given, source)
+
+
+def _what_can_be_taken(given: Mapping[str, object], source: str) -> tuple[GivenSettings, tuple[str, ...]]:
+    """(the settings that `given` sets, a warning for each value that is wrong and each unknown name)."""
     kept: dict[str, object] = {}
-    warnings: list[str] = []
-    unknown = [name for name in given if name not in known]
-    for name in unknown[:UNKNOWN_NAMED]:
-        warnings.append(f"{source}: compaction.{_shown(name)} is no setting; it is ignored")
-    if len(unknown) > UNKNOWN_NAMED:
-        warnings.append(
-            f"{source}: {len(unknown) - UNKNOWN_NAMED:,} more names are no settings; they are ignored"
-        )
+    warnings = list(unknown_names([name for name in given if name not in SETTING_NAMES], source))
     for name, value in given.items():
-        if name not in known:
+        if name not in SETTING_NAMES:
             continue
         try:
             validate(msgspec.convert({name: value}, GivenSettings), "")
@@ -199,6 +200,27 @@ def from_bytes(data: bytes, source: str) -> tuple[GivenSettings | None, tuple[st
             continue
         kept[name] = value
     return msgspec.convert(kept, GivenSettings), tuple(warnings)
+
+
+def unknown_names(names: Sequence[str], source: str) -> tuple[str, ...]:
+    """A warning for each of `names`, none of which is a setting, with the setting that was perhaps meant."""
+    warnings = []
+    for name in names[:UNKNOWN_NAMED]:
+        near = nearest_setting(name)
+        meant = f" (perhaps {near} is meant)" if near else ""
+        warnings.append(f"{source}: compaction.{shown_name(name)} is no setting; it is ignored{meant}")
+    if len(names) > UNKNOWN_NAMED:
+        warnings.append(
+            f"{source}: {len(names) - UNKNOWN_NAMED:,} more names are no settings; they are ignored"
+        )
+    return tuple(warnings)
+
+
+def nearest_setting(name: str) -> str | None:
+    """The setting whose name is most like `name`; none if it is like no setting's."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(name[:NAME_CHARS].lower(), SETTING_NAMES, 1, LIKENESS)), None)
 
 
 _QUOTED = re.compile(
@@ -214,33 +236,42 @@ def _has_long_key(text: str) -> bool:
     return any(found.group().count(".") > KEY_DOTS for found in _DOTTED.finditer(bare))
 
 
-def _shown(name: str) -> str:
+def shown_name(name: str) -> str:
     """A name of a stranger's, for a terminal: short and printable."""
     return "".join(char if char.isprintable() else "?" for char in name[:NAME_CHARS])
 
 
-def from_client(settings: Raw) -> Layer:
-    """The layer of `initializationOptions` or `didChangeConfiguration`.
+def from_client(settings: Raw, source: str) -> tuple[GivenSettings | None, tuple[str, ...]]:
+    """(what an editor's `{"compaction": {…}, "context_window": …}` sets, what is wrong with it).
 
-    Accepts `{"compaction": {…}, "context_window": …}`. Raises `InvalidParams` with the path of what is wrong.
+    None if it names neither: then it is about something else, and what was set before stays. Editors send
+    their whole configuration, or an empty one, at every change.
     """
     try:
-        options = msgspec.json.decode(settings, type=_ClientOptions)
-    except msgspec.ValidationError as error:
-        raise InvalidParams(f"the client's settings are wrong: {error}") from None
-    given = options.compaction or GivenSettings()
-    if given.context_window is None and options.context_window is not None:
-        given = msgspec.structs.replace(given, context_window=options.context_window)
-    return "initializationOptions", validate(given)
+        members = msgspec.json.decode(settings, type=dict[str, Raw])
+        outside = [name for name in members if name in SETTING_NAMES and name != "context_window"]
+        warnings = [
+            f"{source}: {name} is ignored: it belongs below `compaction`" for name in outside[:UNKNOWN_NAMED]
+        ]
+        if "compaction" not in members and "context_window" not in members:
+            return None, tuple(warnings)
+        given = msgspec.json.decode(members.get("compaction", b"null"), type=dict[str, object] | None) or {}
+        window = msgspec.json.decode(members.get("context_window", b"null"))
+    except (msgspec.MsgspecError, UnicodeError, ValueError, RecursionError):
+        return None, (f"{source} is ignored: `compaction` is an object of settings",)
+    if given.get("context_window") is None:
+        given["context_window"] = window
+    given = {name: value for name, value in given.items() if value is not None}
+    taken, wrong = _what_can_be_taken(given, source)
+    return taken, (*warnings, *wrong)
 
 
-class _ClientOptions(msgspec.Struct, frozen=True, kw_only=True):
-    compaction: GivenSettings | None = None
-    context_window: int | None = None
-
-
-def overlay(before: Raw, given: GivenSettings) -> Raw:
-    """The JSON of a layer after `given` went over it, setting by setting. `before` may be null."""
+def overlay(before: Raw, given: GivenSettings, *, without: Sequence[str] = ()) -> Raw:
+    """The JSON of a layer without the settings in `without`, by whatever name, after `given` went over it,
+    setting by setting. `before` may be null."""
     old: dict[str, object] = {} if before == Raw(b"null") else msgspec.json.decode(before)
+    if without:
+        lost = {ALIASES.get(name, name) for name in without}
+        old = {name: value for name, value in old.items() if ALIASES.get(name, name) not in lost}
     new: dict[str, object] = msgspec.json.decode(msgspec.json.encode(given))
     return Raw(msgspec.json.encode({**old, **new}))

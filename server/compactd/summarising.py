@@ -50,6 +50,11 @@ def _named(session: Session, request: CompactRequest) -> str | None:
     return request.model or session.resolved.settings.model or own
 
 
+def _base_url(session: Session, name: str) -> str | None:
+    """The session's own endpoint is its own model's alone."""
+    return session.fold.model.base_url if name == session.fold.model.model else None
+
+
 async def read_keys(session: Session, request: CompactRequest) -> None:
     """Before `summariser_of`: reads the user's keys, where a model is named."""
     if _named(session, request) is not None:
@@ -63,7 +68,7 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
         return NoModel()
     if settings.max_cost is not None and spent(session) >= settings.max_cost:
         return Failed(f"the spending cap of {settings.max_cost:g} dollars is reached")
-    base_url = session.fold.model.base_url if name == session.fold.model.model else None
+    base_url = _base_url(session, name)
     try:
         provider, model = session.world.provider(name, base_url)
     except NoProvider as error:
@@ -75,6 +80,24 @@ def summariser_of(session: Session, request: CompactRequest) -> Summariser | NoM
         model=model,
         window=found.context_window if found else None,
         deadline_s=settings.summary_deadline_s,
+    )
+
+
+def check_model(session: Session, request: CompactRequest) -> None:
+    """After `read_keys`: raises `NoProvider` if the request itself asks for a model's summary and none can be
+    asked. Settings that ask for one give way to the next strategy: nothing may stop a conversation."""
+    settings, name = session.resolved.settings, _named(session, request)
+    is_auto = (request.strategy or settings.strategy) in ("auto", "summarize")
+    if request.strategy != "summarize" and not (request.model is not None and is_auto):
+        return
+    if name is not None:
+        session.world.provider(name, _base_url(session, name))
+        return
+    own = session.fold.model.model
+    which = f", for example the session's own, `model: {own!r}`" if own else ""
+    raise NoProvider(
+        "The strategy `summarize` needs a model to ask, and none is named: give `model` in the request, or "
+        f"the setting `compaction.model`{which}."
     )
 
 

@@ -46,7 +46,7 @@ async def begin(session: Session) -> Begun:
         done = await _compact_if_due(session)
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
-    session.handed_epoch = session.fold.epoch
+    session.hand_out(session.fold.epoch)
     standing = session.standing()
     room = None if standing.window is None else max(0, standing.window - standing.used)
     limits = [limit for limit in (room, session.window.output_limit) if limit is not None]

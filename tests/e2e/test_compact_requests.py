@@ -94,6 +94,19 @@ def test_an_empty_session_has_nothing_to_compact(daemon: Daemon) -> None:
     assert done["reason"]
 
 
+@pytest.mark.parametrize("more", [{}, {"dry_run": False}, {"dry_run": None}, {"dry_run": True}])
+def test_plan_only_never_changes_the_session(daemon: Daemon, more: dict[str, bool | None]) -> None:
+    session = started(daemon, turns(10, 200))
+    before = seen(daemon, session)
+
+    told = daemon.call("session/compact", session_id=session, plan_only=True, keep_messages=4, **more)
+
+    assert (told["compaction_id"], told["summary"], told["messages_removed"]) == (None, "", 16)
+    assert told["reason"].startswith("dry run: nothing was changed")
+    assert seen(daemon, session) == before
+    assert daemon.call("agent/state", session_id=session)["compaction"]["count"] == 0
+
+
 def test_a_dry_run_tells_the_plan_and_the_real_run_keeps_it(daemon: Daemon) -> None:
     session = started(daemon, turns(10, 200))
     before = seen(daemon, session)

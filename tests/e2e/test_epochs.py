@@ -87,12 +87,113 @@ def test_undo_and_redo_are_changes_of_the_context_too(daemon: Daemon, session: s
     assert usage["current_context_tokens"] == changed["current_context_tokens"] + 10
 
 
-def test_appending_pinning_and_configuring_leave_the_epoch_alone(daemon: Daemon, session: str) -> None:
+TOOL = {"name": "run", "description": "x" * 400, "input_schema": {"type": "object"}}
+
+
+def test_what_leaves_the_context_as_it_is_leaves_the_epoch_alone(daemon: Daemon, session: str) -> None:
     daemon.call("session/append", session_id=session, messages=[user(5)])
     daemon.call("session/pin", session_id=session, entry_ids=["e1"])
-    daemon.call("session/configure", session_id=session, system_prompt="Be brief.", title="x")
+    daemon.call("session/configure", session_id=session, system_prompt="", tools=[], title="x")
+    daemon.call("session/configure", session_id=session, compaction={"keep_messages": 7})
+    daemon.call("session/start", session_id=session, system_prompt="", tools=[], title="y")
 
     assert daemon.call("session/context", session_id=session)["epoch"] == 1
+
+
+def test_what_is_set_before_the_first_message_belongs_to_the_first_epoch(daemon: Daemon) -> None:
+    session = daemon.call("session/start", system_prompt="Be brief.")["session_id"]
+    daemon.call("model/set", session_id=session, model="openai/gpt-4o")
+    daemon.call("session/configure", session_id=session, tools=[TOOL], system_prompt="Be long.")
+
+    assert daemon.call("session/context", session_id=session)["epoch"] == 1
+
+
+CHANGES: dict[str, tuple[str, dict[str, object]]] = {
+    "another prompt": ("session/configure", {"system_prompt": "x" * 40_000}),
+    "other tools": ("session/configure", {"tools": [{**TOOL, "description": "x" * 40_000}]}),
+    "another prompt at a start": ("session/start", {"system_prompt": "x" * 40_000}),
+    "other tools at a start": ("session/start", {"tools": [{**TOOL, "description": "x" * 40_000}]}),
+}
+EACH_CHANGE = pytest.mark.parametrize("change", CHANGES)
+
+
+@EACH_CHANGE
+@pytest.mark.parametrize("says_epoch", [True, False], ids=["epoch given", "no epoch"])
+def test_a_report_from_before_another_prompt_or_other_tools_sets_no_size(
+    daemon: Daemon, session: str, change: str, says_epoch: bool
+) -> None:
+    method, params = CHANGES[change]
+    handed = daemon.call("session/context", session_id=session)["epoch"]
+    daemon.call(method, session_id=session, **params)
+
+    usage = end(daemon, session, 2400, **({"epoch": handed} if says_epoch else {}))
+
+    whole = daemon.call("session/context", session_id=session)
+    assert (handed, usage["epoch"], whole["epoch"]) == (1, 2, 2)
+    assert usage["total_tokens"] == 2410, "billed"
+    assert usage["current_context_tokens"] == whole["tokens"] > 12_400
+    assert (usage["last_prompt_tokens"], usage["current_context_source"]) == (0, "estimated")
+
+
+@EACH_CHANGE
+def test_the_next_report_counts_again_for_clients_that_ask_for_no_context(
+    daemon: Daemon, session: str, change: str
+) -> None:
+    method, params = CHANGES[change]
+    daemon.call(method, session_id=session, **params)
+
+    assert end(daemon, session, 12_500)["current_context_tokens"] == 12_510
+
+
+def test_after_the_late_answer_the_next_one_counts_without_a_new_context(
+    daemon: Daemon, session: str
+) -> None:
+    daemon.call("session/context", session_id=session)
+    daemon.call("session/configure", session_id=session, system_prompt="x" * 400)
+    late = end(daemon, session, 2400)
+
+    assert late["last_prompt_tokens"] == 0
+    assert end(daemon, session, 2600)["current_context_tokens"] == 2610
+
+
+@pytest.mark.parametrize("reported", [1, 300, 2400, 50_000])
+def test_a_prompt_that_goes_takes_no_more_of_the_size_than_its_share(daemon: Daemon, reported: int) -> None:
+    session = daemon.call("session/start", compaction=CHARS4, system_prompt="x" * 40_000)["session_id"]
+    daemon.call("session/append", session_id=session, messages=turns(6, 200))
+    before = end(daemon, session, reported)["current_context_tokens"]
+
+    daemon.call("session/configure", session_id=session, system_prompt="")
+
+    usage = daemon.call("agent/state", session_id=session)["token_usage"]
+    assert before == reported + 10
+    assert 0 < usage["current_context_tokens"] <= before
+    if reported == 50_000:
+        assert usage["current_context_tokens"] == before - 10_000
+    daemon.call("session/configure", session_id=session, system_prompt="x" * 40_000)
+    again = daemon.call("agent/state", session_id=session)["token_usage"]["current_context_tokens"]
+    assert again == before, "as it was"
+
+
+def test_a_first_model_for_a_session_with_messages_makes_a_new_epoch(daemon: Daemon, session: str) -> None:
+    handed = daemon.call("session/context", session_id=session)["epoch"]
+    daemon.call("model/set", session_id=session, model="openai/gpt-4o")
+
+    usage = end(daemon, session, 90_000, epoch=handed)
+
+    assert (handed, usage["epoch"], usage["last_prompt_tokens"]) == (1, 2, 0)
+
+
+def test_a_changed_prompt_is_the_same_after_closing_and_opening(daemon: Daemon, session: str) -> None:
+    daemon.call("session/context", session_id=session)
+    daemon.call("session/configure", session_id=session, system_prompt="x" * 4000)
+    end(daemon, session, 2400)
+    daemon.call("session/configure", session_id=session, system_prompt="y")
+    before = daemon.call("agent/state", session_id=session)["token_usage"]
+    daemon.call("session/close", session_id=session)
+
+    again = daemon.call("session/start", session_id=session)["token_usage"]
+
+    assert (again["epoch"], again) == (3, before)
 
 
 def test_a_model_that_is_changed_at_a_resume_makes_a_new_epoch(daemon: Daemon) -> None:

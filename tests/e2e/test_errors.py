@@ -8,6 +8,7 @@ from e2e.client import SERVE, Daemon
 from e2e.conftest import Spawn
 from e2e.refusals import polite
 from e2e.talk import CHARS4, encoded, turns, user
+from e2e.views import seen
 
 TEXT = {"role": "user", "content": "x"}
 
@@ -44,14 +45,51 @@ def test_the_newest_request_alone_may_be_too_large(daemon: Daemon) -> None:
     assert error.data["floor"]["last_request"] == 1200
 
 
-def test_asking_for_a_model_where_there_is_none_falls_back_or_says_so(daemon: Daemon) -> None:
+@pytest.mark.parametrize("more", [{}, {"dry_run": True}, {"plan_only": True}])
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"strategy": "summarize"}, "compaction.model"),
+        ({"model": "anthropic/claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
+        ({"strategy": "auto", "model": "anthropic/claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
+        ({"strategy": "summarize", "model": "nobody-s-model"}, "provider/id"),
+    ],
+)
+def test_asking_for_a_models_summary_without_a_model_that_can_be_asked_says_what_is_missing(
+    spawn: Spawn, given: dict[str, str], missing: str, more: dict[str, bool]
+) -> None:
+    daemon = spawn(env={"ANTHROPIC_API_KEY": ""})
+    session = daemon.call("session/start", compaction={"context_window": 100_000, **CHARS4})["session_id"]
+    daemon.call("session/append", session_id=session, messages=turns(6, 300))
+    before = seen(daemon, session)
+
+    asked = daemon.ask("session/compact", session_id=session, keep_recent=700, **given, **more)
+
+    error = polite(daemon, daemon.refused(asked), 1007)
+    assert missing in error.message
+    assert seen(daemon, session) == before
+    assert daemon.call("session/compact", session_id=session, keep_recent=700)["compacted"] is True
+
+
+def test_auto_without_a_model_gives_way_and_says_so(daemon: Daemon) -> None:
     session = daemon.call("session/start", compaction={"context_window": 100_000, **CHARS4})["session_id"]
     daemon.call("session/append", session_id=session, messages=turns(6, 300))
 
-    done = daemon.call("session/compact", session_id=session, keep_recent=700, strategy="summarize")
+    done = daemon.call("session/compact", session_id=session, keep_recent=700, strategy="auto")
 
-    assert done["compacted"] is True
-    assert done["strategy"] == "extract", "a strategy that fails gives way to the next"
+    assert (done["compacted"], done["strategy"]) == (True, "extract")
+    assert done["reason"] == "no model was asked for a summary: name one in `model` or `compaction.model`"
+
+
+def test_settings_that_ask_for_a_model_stop_no_compaction(daemon: Daemon) -> None:
+    settings = {"context_window": 4000, "strategy": "summarize", **CHARS4}
+    session = daemon.call("session/start", compaction=settings)["session_id"]
+    daemon.call("session/append", session_id=session, messages=[*turns(8, 240), user(10)])
+
+    done = daemon.call("turn/begin", session_id=session)["compaction"]
+
+    assert (done["compacted"], done["strategy"]) == (True, "extract")
+    assert done["reason"] == "summarize: there is no model to ask"
 
 
 RAW: dict[str, tuple[bytes, object, int]] = {

@@ -86,3 +86,59 @@ def test_a_mistake_in_models_toml_is_told_at_the_start_of_a_session_and_the_rest
     assert started["token_usage"]["context_window_confidence"] == "override"
     assert "models.toml: line 3: context: expected a whole number, got str" in started["warnings"]
     assert daemon.call("models/lookup", model="gpt-4o")["context_window"] == 128_000
+
+
+ROUTERS = (
+    "auto",
+    "openrouter/auto",
+    "openrouter/openrouter/free",
+    "kilo/kilo-auto/frontier",
+    "azure/model-router",
+    "nano-gpt/auto-model-premium",
+    "trustedrouter/fast",
+    "github-copilot/auto",
+    "cursor/auto",
+)
+
+
+@pytest.mark.parametrize("name", ROUTERS)
+def test_a_routers_word_for_pick_one_for_me_is_never_a_fact(daemon: Daemon, name: str) -> None:
+    found = daemon.call("models/lookup", model=name)
+
+    assert found["confidence"] == "guess"
+    assert found["context_window"] <= 128_000
+    assert "router" in found["how"]
+
+
+def test_a_model_whose_name_holds_such_a_word_is_still_one(daemon: Daemon) -> None:
+    assert daemon.call("models/lookup", model="openai-codex/codex-auto-review")["confidence"] == "fact"
+    assert daemon.call("models/lookup", model="claude-opus-4-5", provider="anthropic")["confidence"] == "fact"
+
+
+def test_the_list_of_models_comes_in_pages_if_it_is_asked_for_so(daemon: Daemon) -> None:
+    whole = daemon.call("models/list", provider="openrouter")
+    pages, start = [], {}
+    while True:
+        page = daemon.call("models/list", provider="openrouter", limit=100, **start)
+        pages.append(page["models"])
+        if "next" not in page:
+            break
+        start = {"from": page["next"]}
+
+    assert "next" not in whole
+    assert [len(page) for page in pages[:-1]] == [100] * (len(pages) - 1)
+    assert [model for page in pages for model in page] == whole["models"]
+    [auto] = [model for model in whole["models"] if model["model"] == "openrouter/auto"]
+    assert auto["confidence"] == "guess"
+    everything = daemon.call("models/list", limit=3)
+    assert len(daemon.call("models/list", limit=3, **{"from": everything["next"]})["models"]) == 3
+    assert daemon.call("models/list", limit=3, **{"from": "zzzz/none"}) == {"models": [], "observed": []}
+
+
+def test_every_window_is_forgotten_only_if_that_is_said(daemon: Daemon) -> None:
+    for given in ({}, {"all": False}, {"model": "gpt-4o", "all": True}):
+        refused = daemon.refusal("models/forget", **given)
+        assert refused.code == -32602
+        assert "`all: true`" in refused.message
+    assert daemon.call("models/forget", all=True) == {"forgotten": 0}
+    assert daemon.call("models/forget", provider="openai") == {"forgotten": 0}

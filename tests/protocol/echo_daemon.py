@@ -156,11 +156,12 @@ class Echo:
             case _:
                 return Nothing()
 
-    def configured(self, settings: Raw) -> None:
-        """Remembers the settings, for `session/list` to tell."""
+    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+        """Remembers the settings, for `session/list` to tell; one that says "odd" is warned of."""
         self._settings = bytes(settings).decode()
         if b"refuse" in bytes(settings):
             raise CompactdError("not these")
+        return (f"odd, {'changed' if changed else 'at first'}",) if b"odd" in bytes(settings) else ()
 
     def newest_session(self) -> str | None:
         """The newest sleeper."""

@@ -114,6 +114,29 @@ def test_settings_that_are_refused_are_said_in_the_editors_log_after_the_answer(
     assert message["params"]["message"] == "settings were refused: not these"
 
 
+def test_what_is_ignored_of_the_settings_is_shown_to_the_person(spawn: Spawn) -> None:
+    client = spawn()
+
+    client.send(
+        request(1, "initialize", {"capabilities": {}, "initializationOptions": {"odd": 1}}),
+        notification("workspace/didChangeConfiguration", {"settings": {"compactd": {"odd": 2}}}),
+        notification("workspace/didChangeConfiguration", {"settings": [1]}),
+        notification("workspace/didChangeConfiguration", {"settings": []}),
+        request(2, "daemon/ping"),
+    )
+
+    assert client.read()["id"] == 1
+    for told in ("odd, at first", "odd, changed", "settings that are no object are ignored"):
+        message = client.read()
+        assert message["method"] == "window/showMessage"
+        assert message["params"] == {"type": 2, "message": f"compactd: {told}"}
+    assert client.read()["id"] == 2
+
+
+def test_an_empty_table_of_lua_is_an_empty_object(editor: RawClient) -> None:
+    assert execute(editor, 1, "compactd.sessions", [])["result"] == editor.call(2, "session/list")["result"]
+
+
 def test_a_client_that_never_said_initialize_gets_no_log_messages(spawn: Spawn) -> None:
     client = spawn()
 

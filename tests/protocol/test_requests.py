@@ -49,7 +49,7 @@ def client(request: pytest.FixtureRequest, shared: RawClient, shared_lines: RawC
         (request(1, "no/such"), (1, -32601)),
         (request(1, "$/no-such"), (1, -32601)),
         (request(1, "textDocument/hover", {"a": 1}), (1, -32601)),
-        (request(1, "test/echo", []), (1, -32602)),
+        (request(1, "test/echo", [5]), (1, -32602)),
         (request(1, "test/echo", {"times": "x"}), (1, -32602)),
         (request(1, "test/echo", {"part": {}}), (1, -32602)),
         (request(1, "test/echo", {"value": "x" * 100_000}), (1, 1009)),

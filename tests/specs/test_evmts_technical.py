@@ -126,7 +126,7 @@ def test_the_specs_names_count_in_an_editors_settings(tmp_path: Path) -> None:
         after = settings_of(daemon)
 
     assert before["preserve_count"] == (3, "initializationOptions")
-    assert after == from_layer("initializationOptions")
+    assert after == from_layer("didChangeConfiguration")
 
 
 def test_the_specs_names_count_in_the_environment(tmp_path: Path) -> None:

@@ -69,7 +69,10 @@ def test_a_key_alone_sends_nothing_anywhere(daemon: Daemon, server: Loopback) ->
     session = started(daemon, "opal", 100_000, model=MODEL)
     append(daemon, session, *turns(10, 200))
 
-    assert compact(daemon, session, keep_recent=600)["strategy"] == "truncate"
+    done = compact(daemon, session, keep_recent=600)
+
+    assert done["strategy"] == "truncate"
+    assert done["reason"] == f"{MODEL} was not asked for a summary: name one in `model` or `compaction.model`"
     assert server.requests == []
 
 

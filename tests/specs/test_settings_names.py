@@ -119,10 +119,12 @@ def test_the_clients_options_set_a_name_and_a_later_change_replaces_it(by_client
 
     by_client.notify("workspace/didChangeConfiguration", settings={"compaction": {**everything, name: other}})
     second = told(by_client, name)
-    by_client.notify("workspace/didChangeConfiguration", settings={"compaction": everything})
+    by_client.notify("workspace/didChangeConfiguration", settings={"compaction": {}})
+    third = told(by_client, name)
 
     assert first == (value, "initializationOptions")
-    assert second[0] == other
+    assert second == (other, "didChangeConfiguration")
+    assert third == first
 
 
 @EACH_NAME

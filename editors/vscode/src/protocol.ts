@@ -110,7 +110,7 @@ export interface AppendParams {
   usage?: Json;
   /** Of the context that the report is about; default the last one handed out. */
   epoch?: number | null;
-  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. */
+  /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give. */
   format?: string | null;
   files?: Files | null;
 }
@@ -141,14 +141,15 @@ export interface CompactParams {
   target_tokens?: number | null;
   /** What a summary should look at most. */
   instructions?: string | null;
+  /** `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so. */
   strategy?: "auto" | "summarize" | "extract" | "truncate" | null;
-  /** The summariser. */
+  /** The summariser, `provider/id`. 1007 if it cannot be asked. */
   model?: string | null;
   /** Where no valid cut exists, compact all but the last two messages. */
   force?: boolean | null;
   /** Tell what would happen, change nothing. */
   dry_run?: boolean | null;
-  /** With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that. */
+  /** A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says. */
   plan_only?: boolean | null;
 }
 
@@ -203,9 +204,11 @@ export interface SessionParams {
 export interface Nothing {
 }
 
-/** Params of `session/configure`. What is left out stays. */
+/** Params of `session/configure`. What is left out, or null, stays. */
 export interface ConfigureParams {
   session_id: string;
+  /** Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards. */
+  unset?: string[] | null;
   compaction?: GivenSettings | null;
   system_prompt?: string | null;
   tools?: Json[] | null;
@@ -258,7 +261,7 @@ export interface ExportParams {
 export interface PromptParams {
   session_id: string;
   text?: string | null;
-  /** As a user message's `content`: text, or blocks. */
+  /** As a user message's `content` in compactd's own shape: text, or blocks. */
   content?: Json;
 }
 
@@ -268,6 +271,7 @@ export interface EndParams {
   messages: Json[];
   usage?: Json;
   epoch?: number | null;
+  /** As in `session/append`. */
   format?: string | null;
   stop_reason?: string | null;
   files?: Files | null;
@@ -304,6 +308,7 @@ export interface CountParams {
   model?: string | null;
   text?: string | null;
   messages?: Json[] | null;
+  /** As in `session/append`. */
   format?: string | null;
 }
 
@@ -316,16 +321,23 @@ export interface LookupParams {
   explain?: boolean | null;
 }
 
-/** Params of `models/list`. */
+/** Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it. */
 export interface ListModelsParams {
+  /** Only the models of this one. */
   provider?: string | null;
+  /** `provider/id` of the first model to list, as `next` of the page before has it. */
+  from?: string | null;
+  /** Models in one answer. */
+  limit?: number | null;
 }
 
-/** Params of `models/forget`: what is given must match; nothing given means all. */
+/** Params of `models/forget`: what is given must match. To forget every window, say `all`. */
 export interface ForgetParams {
   model?: string | null;
   provider?: string | null;
   base_url?: string | null;
+  /** True forgets every window that was learned, of all models. Not beside the others. */
+  all?: boolean | null;
 }
 
 /** Params of `overflow/classify`. */
@@ -511,7 +523,7 @@ export interface TokenUsage {
   cache_read_tokens: number;
   cache_write_tokens: number;
   reasoning_tokens: number;
-  /** Input of the last report, cache included; 0 after a change of epoch until the next report. */
+  /** Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction. */
   last_prompt_tokens: number;
   /** The size of the next request: the last report's input + an estimate of what came after it. */
   current_context_tokens: number | null;
@@ -524,6 +536,7 @@ export interface TokenUsage {
   percent: number | null;
   /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
   decision: "fits" | "due" | "over";
+  /** Rises with every change of the context but an append. */
   epoch: number;
 }
 
@@ -546,6 +559,8 @@ export interface AppendResult {
   pending_calls: string[];
   token_usage: TokenUsage;
   decision: Decision;
+  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  warnings?: string[];
 }
 
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
@@ -612,6 +627,8 @@ export interface CompactionResult {
   usage?: Usage;
   cost?: number;
   floor?: Floor;
+  /** Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none. */
+  warnings?: string[];
 }
 
 /** A message that stays word for word although it is older than the tail. */
@@ -940,6 +957,8 @@ export interface EndResult {
   decision: Decision;
   /** The report says that the request was larger than the window: the next `turn/begin` compacts. */
   silent_overflow: boolean;
+  /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
+  warnings?: string[];
 }
 
 /** Result of `turn/error`. */
@@ -963,6 +982,8 @@ export interface ModelSetResult {
   token_usage: TokenUsage;
   /** The one that made the conversation fit. */
   compaction?: CompactionResult | null;
+  /** What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing. */
+  warnings?: string[];
 }
 
 /** Result of `tokens/count`. */
@@ -1003,7 +1024,10 @@ export interface LadderStep {
 /** Result of `models/list`: the registry's rows by provider and id, and what servers taught. */
 export interface ListModelsResult {
   models: ModelInfo[];
+  /** Empty in a page that begins with `from`: the first page has them all. */
   observed: ObservedInfo[];
+  /** `from` of the next page. Left out if there is none. */
+  next?: string;
 }
 
 /** One model of one provider. Tokens. */

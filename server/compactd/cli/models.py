@@ -76,7 +76,13 @@ def _wrong(options: Options) -> str:
 
 
 def _forget(client: Client, options: Options, page: Page) -> int:
-    params = {"model": options.name, "provider": options.provider, "base_url": options.base_url}
+    params: dict[str, object] = {
+        "model": options.name,
+        "provider": options.provider,
+        "base_url": options.base_url,
+    }
+    if all(part is None for part in params.values()):
+        params = {"all": True}
     forgotten = client.ask("models/forget", params, ForgetResult).forgotten
     what = [
         options.name or "",

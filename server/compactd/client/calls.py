@@ -339,6 +339,7 @@ class Calls(ABC):
         self,
         *,
         session_id: str,
+        unset: Sequence[str] | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
         system_prompt: str | UnsetType | None = UNSET,
         tools: Sequence[Json] | UnsetType | None = UNSET,
@@ -350,6 +351,7 @@ class Calls(ABC):
         """
         params = given(
             session_id=session_id,
+            unset=unset,
             compaction=compaction,
             system_prompt=system_prompt,
             tools=tools,
@@ -610,6 +612,8 @@ class Calls(ABC):
         self,
         *,
         provider: str | UnsetType | None = UNSET,
+        from_: str | UnsetType | None = UNSET,
+        limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Every model that the registry knows, or one provider's, and the windows that
@@ -617,6 +621,8 @@ class Calls(ABC):
         """
         params = given(
             provider=provider,
+            from_=from_,
+            limit=limit,
         )
         return self.ask("models/list", params, ListModelsResult, timeout_s=timeout_s)
 
@@ -626,6 +632,7 @@ class Calls(ABC):
         model: str | UnsetType | None = UNSET,
         provider: str | UnsetType | None = UNSET,
         base_url: str | UnsetType | None = UNSET,
+        all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
         """`models/forget`: Forgets windows that servers taught."""
@@ -633,6 +640,7 @@ class Calls(ABC):
             model=model,
             provider=provider,
             base_url=base_url,
+            all=all,
         )
         return self.ask("models/forget", params, ForgetResult, timeout_s=timeout_s)
 
@@ -981,6 +989,7 @@ class AsyncCalls(ABC):
         self,
         *,
         session_id: str,
+        unset: Sequence[str] | UnsetType | None = UNSET,
         compaction: GivenSettings | Mapping[str, Json] | UnsetType | None = UNSET,
         system_prompt: str | UnsetType | None = UNSET,
         tools: Sequence[Json] | UnsetType | None = UNSET,
@@ -992,6 +1001,7 @@ class AsyncCalls(ABC):
         """
         params = given(
             session_id=session_id,
+            unset=unset,
             compaction=compaction,
             system_prompt=system_prompt,
             tools=tools,
@@ -1252,6 +1262,8 @@ class AsyncCalls(ABC):
         self,
         *,
         provider: str | UnsetType | None = UNSET,
+        from_: str | UnsetType | None = UNSET,
+        limit: int | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ListModelsResult:
         """`models/list`: Every model that the registry knows, or one provider's, and the windows that
@@ -1259,6 +1271,8 @@ class AsyncCalls(ABC):
         """
         params = given(
             provider=provider,
+            from_=from_,
+            limit=limit,
         )
         return await self.ask("models/list", params, ListModelsResult, timeout_s=timeout_s)
 
@@ -1268,6 +1282,7 @@ class AsyncCalls(ABC):
         model: str | UnsetType | None = UNSET,
         provider: str | UnsetType | None = UNSET,
         base_url: str | UnsetType | None = UNSET,
+        all: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> ForgetResult:
         """`models/forget`: Forgets windows that servers taught."""
@@ -1275,6 +1290,7 @@ class AsyncCalls(ABC):
             model=model,
             provider=provider,
             base_url=base_url,
+            all=all,
         )
         return await self.ask("models/forget", params, ForgetResult, timeout_s=timeout_s)
 

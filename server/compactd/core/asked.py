@@ -43,6 +43,8 @@ class CompactRequest(Struct, frozen=True, kw_only=True):
     """The summariser; none: the settings', or the session's own where the daemon runs its loop."""
     may_ask_model: bool = False
     """A summariser was named, or the daemon runs this session's loop: `auto` means `summarize`."""
+    unasked: str = ""
+    """`auto` without a model that may be asked: what to say of it in `reason`; empty: nothing."""
     context: tuple[str, ...] = ()
     """What the client's hook wants the summariser to know."""
     prompt: str | None = None

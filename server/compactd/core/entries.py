@@ -210,6 +210,9 @@ class SettingsSet(Struct, frozen=True, kw_only=True, tag="settings", omit_defaul
     title: str | None = None
     fixed_tokens: tuple[int, int] | None = None
     """(system prompt, tools) as estimated when they were set."""
+    epoch: int | None = None
+    """The epoch from here on, if this changes system prompt or tools of a session that has messages. Left out
+    by older versions, which left the epoch as it was."""
     snapshots: bool | None = None
     """The work tree's files are kept at each turn's begin and end."""
 

@@ -104,6 +104,8 @@ class Fold:
         self.fixed = (0, 0)
         """Estimates of (system prompt, tools)."""
         self.epoch = 1
+        self.view_epoch = 1
+        """The epoch since which no message left the view or came back, and the model is the same."""
         self.billing = Billing()
         self.last_report: UsageReported | None = None
         self.reported_window: int | None = None
@@ -147,7 +149,11 @@ class Fold:
     @property
     def size(self) -> int:
         """Current context size: base + trailing, or the estimate of everything where there is no report."""
-        return self.estimated if self.base is None else max(0, self.base + self.trailing)
+        if self.base is None:
+            return self.estimated
+        if self.trailing >= 0:
+            return self.base + self.trailing
+        return without(self.base, -self.trailing, self.estimated)
 
     def estimated_after(self, marker: Undone | Redone) -> int:
         """What `estimated` will be once `marker` is applied. O(path)."""
@@ -367,13 +373,16 @@ class Fold:
             self.title = entry.title
         if entry.snapshots is not None:
             self.takes_snapshots = entry.snapshots
+        if entry.epoch is not None:
+            self.epoch, self._view = entry.epoch, None
         if entry.fixed_tokens is not None:
             # behaviour.md, Tokens: a changed system prompt or tool list adds its estimated difference.
             self.trailing += sum(entry.fixed_tokens) - sum(self.fixed)
             self.fixed = entry.fixed_tokens
 
     def _forget_base(self, epoch: int) -> None:
-        self.epoch, self.base, self.trailing = epoch, None, 0
+        self.epoch = self.view_epoch = epoch
+        self.base, self.trailing = None, 0
         self.calibrator.forget()
         self._view = None
 
@@ -390,6 +399,15 @@ class Fold:
         now = self._counting
         recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
         return shown(steps, self.path, self.originals, recount)
+
+
+def without(size: int, removed: int, left: int) -> int:
+    """What is left of a reported `size` after `removed` tokens went, by an estimate in which `left` stay.
+
+    A report may be smaller than the estimate: no larger share goes of it than of the estimate, so that the
+    size stays above 0 while anything is left.
+    """
+    return size - min(removed, size * removed // max(1, removed + left))
 
 
 def fold(entries: Iterable[Entry], decode: Decode) -> Fold:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from compactd.core.budget import Size, Standing, Window
 from compactd.core.calibration import EXACT, Scale
-from compactd.core.fold import Fold
+from compactd.core.fold import Fold, without
 from compactd.core.lookup import Lookup
 from compactd.core.observed import Observed, with_observed
 from compactd.core.tokens import Counter, ScriptAware
@@ -18,12 +18,15 @@ def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
     report = fold.last_report.usage if fold.base is not None and fold.last_report else None
     if report is None:
         return unreported(fold.estimated, scale)
-    answer = fold.calibrator.answer
-    after = fold.trailing - answer.counted
+    answer, base = fold.calibrator.answer, fold.base or 0
+    after, said = fold.trailing - answer.counted, answer.tokens(scale)
+    came = scale.tokens(after)
+    if after < 0:  # the system prompt or the tools became shorter by more than what came
+        came = without(base + said, -came, scale.tokens(fold.estimated)) - base - said
     return Size(
         estimated=scale.tokens(fold.estimated),
         base=fold.base,
-        trailing=answer.tokens(scale) + scale.tokens(after),
+        trailing=said + came,
         report=report,
         slope=scale.slope,
         hidden=scale.hidden,

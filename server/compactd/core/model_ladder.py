@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from compactd.core.lookup import Lookup, Tried
 from compactd.core.model_names import Name, key_of, last_part, tokenizer_of, without_date
-from compactd.core.model_rows import Row, Rows
+from compactd.core.model_rows import Row, Rows, is_router
 from compactd.core.model_weights import OPEN_WEIGHTS, weights_of
 from compactd.messages import Confidence
 
@@ -188,6 +188,8 @@ def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
     for step, attempt in STEPS:
         keys: Keys = []
         answer = attempt(rows, name, keys)
+        if answer is not None and (is_router(name.key) or _is_router(rows, answer)):
+            answer = _of_router(name, answer)
         if answer is None:
             found = "nothing" if keys else "does not apply"
         else:
@@ -195,6 +197,27 @@ def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
         yield Tried(step, tuple(keys), found), answer
         if answer is not None:
             return
+
+
+def _is_router(rows: Rows, answer: Lookup) -> bool:
+    row = rows.served(answer.provider, key_of(answer.model)) if answer.provider else None
+    return row is not None and row.is_router
+
+
+def _of_router(name: Name, answer: Lookup) -> Lookup:
+    """A router picks the model, so nobody knows its window: what is recorded is the largest of them, or a
+    default. At most what an unknown model gets."""
+    window = answer.context_window if name.window else min(answer.context_window, FALLBACK_WINDOW)
+    return replace(
+        answer,
+        context_window=window,
+        input_limit=_below(answer.input_limit, window),
+        output_limit=_below(answer.output_limit, window),
+        confidence="guess",
+        how=f"{answer.how}, a router that picks a model",
+        tokenizer=None,
+        pricing=None,
+    )
 
 
 # --- spellings ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -12,6 +12,23 @@ from compactd.core.lookup import Pricing
 from compactd.core.model_names import key_of, keys_of, last_part, without_date
 from compactd.core.model_providers import FIRST_PARTIES, SIBLINGS
 from compactd.core.model_weights import OPEN_WEIGHTS, without_version
+
+ROUTER_FAMILIES = frozenset(("auto", "model-router"))
+"""models.dev's `family` of such rows (seen 2026-11)."""
+_ROUTERS_OWN = frozenset(("free", "fast", "fusion"))
+"""What routers call their own choices, below their own name: `openrouter/free`, `trustedrouter/fast`."""
+
+
+def is_router(key: str) -> bool:
+    """Whether a key is a router's word for "pick one for me": `auto`, `openrouter/auto`, `auto-model-basic`,
+    `lynkr-auto`, `kilo-auto/small`, `model-router`. Of whole words; `codex-auto-review` is a model."""
+    maker, _, part = key.rpartition("/")
+    part = part.partition(":")[0]
+    words = part.split("-")
+    if words[0] == "auto" or words[-1] == "auto" or "router" in words:
+        return True
+    maker = last_part(maker)
+    return maker.endswith("-auto") or (part in _ROUTERS_OWN and maker.endswith("router"))
 
 
 class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -40,6 +57,11 @@ class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Sources differ by more than 5 %: these are the smallest numbers."""
     retired: bool = False
     """No longer served, or no longer listed; old conversations still name it."""
+
+    @property
+    def is_router(self) -> bool:
+        """No model, but a router's word for "pick one for me": its window is that of none in particular."""
+        return self.family in ROUTER_FAMILIES or is_router(key_of(f"{self.provider}/{self.id}"))
 
 
 class Rows:
@@ -112,6 +134,11 @@ class Rows:
                         if row is not None:
                             self._made.setdefault(part, row)
         return self._made.get(key)
+
+    def names(self) -> Collection[str]:
+        """The keys that `anywhere` finds something by."""
+        self._look_everywhere()
+        return self._everywhere.keys()
 
     def anywhere(self, key: str) -> tuple[Row, ...]:
         """Every provider's rows whose last part or own name, date aside, is `key`; retired ones only if no

@@ -85,7 +85,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     superseded: tuple[Constraint, ...] = ()
     """Those that a newer one disagrees with: no longer to be named as constraints."""
     note: str = ""
-    """Where less was kept than was asked for, in words."""
+    """Where less was kept than was asked for, or no model was asked, in words."""
     dropped: tuple[Constraint, ...] = ()
     """The user's, that have no room of their own in the summary and do not stand in what stays."""
     uncounted: int = 0
@@ -328,6 +328,8 @@ def _note(inputs: Inputs, case: Case, shape: Shape) -> str:
         parts.append(f"kept {_messages(kept)} instead of {asked}: more would not fit")
     elif shape.is_reduced:
         parts.append(f"kept {_messages(kept)}: more would not fit")
+    if inputs.request.unasked:
+        parts.append(inputs.request.unasked)
     if shape.unpinned:
         parts.append(f"{_messages(shape.unpinned)} pinned beyond what fits went into the summary")
     return "; ".join(parts)

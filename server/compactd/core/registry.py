@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compactd.core.lookup import Lookup, Pricing, Step, Tried
 from compactd.core.model_ladder import FALLBACK_WINDOW, LOCAL_WINDOW, climb
-from compactd.core.model_names import Name, folded, key_of, last_part, provider_of, read_name
+from compactd.core.model_names import LONGEST, Name, folded, key_of, last_part, provider_of, read_name
+from compactd.core.model_providers import FIRST_PARTIES
 from compactd.core.model_rows import Row, Rows
 
 __all__ = [
@@ -28,6 +30,11 @@ __all__ = [
     "Step",
     "Tried",
 ]
+
+
+NEAREST = 3
+LIKENESS = 0.8
+"""Names that are at least so much like an unknown one, as `difflib` counts it, are named, three at most."""
 
 
 class Override(Struct, frozen=True, kw_only=True):
@@ -64,6 +71,18 @@ class Registry:
         answer = next(found for _, found in climb(self._rows, name) if found is not None)
         return self._overridden(name, answer)
 
+    def nearest(self, model: str) -> tuple[str, ...]:
+        """Known models, as `provider/id`, whose names are most like `model`; the likest first. O(rows)."""
+        from difflib import get_close_matches
+
+        key = key_of(model[:LONGEST])
+        maker, _, part = key.rpartition("/")
+        keys = self._rows.names()
+        parts = [part] if part in keys else get_close_matches(part, keys, NEAREST, LIKENESS)
+        makers = get_close_matches(maker, sorted(self._rows.providers), NEAREST, LIKENESS) if maker else []
+        found = (self._rows.anywhere(part) for part in parts)
+        return tuple(_spelled(min(rows, key=partial(_rank, makers))) for rows in found if rows)
+
     def explain(
         self, model: str, provider: str | None = None, base_url: str | None = None
     ) -> tuple[Tried, ...]:
@@ -92,6 +111,17 @@ class Registry:
                 if any(_matches(override.match, key, exact=exact) for key in spelled):
                     return _with(override, found)
         return found
+
+
+def _rank(makers: Sequence[str], row: Row) -> tuple[int, int, int, str, str]:
+    """The providers that are most like the one that was named first, then the makers."""
+    named = makers.index(row.provider) if row.provider in makers else len(makers)
+    made = FIRST_PARTIES.index(row.provider) if row.provider in FIRST_PARTIES else len(FIRST_PARTIES)
+    return named, made, len(row.id), row.provider, row.id
+
+
+def _spelled(row: Row) -> str:
+    return f"{row.provider}/{row.id}"
 
 
 def _with(override: Override, found: Lookup) -> Lookup:

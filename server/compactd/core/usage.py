@@ -77,6 +77,24 @@ def normalise(raw: bytes | Raw, path: str = "$.usage") -> tuple[Usage, bool]:
     return _input_tokens(fields)
 
 
+def is_report(raw: bytes | Raw) -> bool:
+    """Whether a usage object that normalises to nothing has a field of one of the shapes, if only as null."""
+    names = msgspec.json.decode(raw, type=dict[str, Raw]).keys()
+    return not names or not names.isdisjoint(_NAMES)
+
+
+_NAMES = frozenset(
+    (
+        *("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens", "total_tokens"),
+        *("inputTokens", "outputTokens", "totalTokens", "input", "output", "cache", "reasoning"),
+        *("promptTokenCount", "candidatesTokenCount", "prompt_token_count", "candidates_token_count"),
+        *("totalTokenCount", "total_token_count", "prompt_eval_count", "eval_count"),
+        *("cache_read_tokens", "cache_write_tokens", "cache_read_input_tokens", "reasoning_tokens"),
+        *("cache_creation_input_tokens", "context_window", "contextWindow", "cacheRead", "cacheWrite"),
+    )
+)
+
+
 class _Fields:
     """The numbers of one object, by name."""
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from compactd.core.projection import Projection
-from compactd.errors import FormatNotSupported
+from compactd.errors import FormatNotSupported, InvalidParams
 from compactd.formats import neutral
 from compactd.formats.rendering import Rendered
 from compactd.formats.tools import encode_tool
 from compactd.messages import Message, Tool
 
-__all__ = ["READABLE", "RENDERABLE", "Rendered", "read_messages", "render"]
+__all__ = ["READABLE", "RENDERABLE", "Rendered", "read_given", "read_messages", "render"]
 
 READABLE = ("neutral", "openai", "openai_responses", "anthropic", "gemini")
 """Shapes that messages may come in."""
@@ -53,6 +53,30 @@ def read_messages(
             return gemini.read_messages(raws, path)
         case _:
             raise _unsupported(format, READABLE)
+
+
+def read_given(
+    raws: Sequence[Raw], format: str | None = None, path: str = "$.messages"
+) -> list[tuple[Message, Raw]]:
+    """As `read_messages`, for messages of a client: without `format`, one in a provider's shape is refused.
+
+    compactd's own shape keeps blocks that it does not know and passes over unknown fields, so a client that
+    leaves `format` out would lose its provider's tool calls. Raises `InvalidParams`, which names the `format`
+    to give. A message from which nothing is lost passes, and so does everything with `format: "neutral"`.
+    """
+    if format is not None:
+        return read_messages(raws, format, path)
+    from compactd.formats.shapes import refuse_other_shape
+
+    try:
+        read = neutral.read_messages(raws, path)
+    except InvalidParams:
+        for index, raw in enumerate(raws):
+            refuse_other_shape(raw, f"{path}[{index}]")
+        raise
+    for index, (message, own) in enumerate(read):
+        refuse_other_shape(own, f"{path}[{index}]", message)
+    return read
 
 
 def render(

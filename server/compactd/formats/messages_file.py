@@ -17,8 +17,8 @@ from compactd.formats.documents import opened
 from compactd.formats.lines import Warn, records
 from compactd.formats.loose import is_list
 from compactd.formats.parts import NULL, elements, fields, first_byte
-from compactd.formats.recognising import is_responses_item
 from compactd.formats.session_file import Collected, SessionFile, text_field
+from compactd.formats.shapes import is_responses_item, shape_of_message
 from compactd.formats.tools import decode_tools, encode_tool
 from compactd.messages import Message
 
@@ -31,10 +31,6 @@ _READ = {
 }
 
 SHAPES = tuple(_READ)
-
-_OPENAI_KEYS = ("tool_calls", "tool_call_id", "function_call", "refusal")
-_ANTHROPIC_BLOCKS = frozenset(("tool_use", "redacted_thinking"))
-_NEUTRAL_BLOCKS = frozenset(("tool_call", "opaque"))
 
 
 def read(data: bytes, shape: str) -> SessionFile:
@@ -109,34 +105,10 @@ def shape_of(data: bytes) -> str | None:
     if not messages or not any("role" in message for message in messages):
         return None
     for message in messages:
-        shape = _shape_of_message(message)
+        shape = shape_of_message(message)
         if shape is not None:
             return shape
     return "openai"
-
-
-def _shape_of_message(message: dict[str, Raw]) -> str | None:
-    if any(key in message for key in _OPENAI_KEYS) or text_field(message, "role") == "developer":
-        return "openai"
-    if "entry_id" in message:
-        return "neutral"
-    content = message.get("content", NULL)
-    if first_byte(content) != b"[":
-        return None
-    for raw in elements(content, "$.content"):
-        if first_byte(raw) != b"{":
-            continue
-        block = fields(raw, "$.content", "a block")
-        tag = text_field(block, "type")
-        if tag in _ANTHROPIC_BLOCKS or "tool_use_id" in block or "thinking" in block or "source" in block:
-            return "anthropic"
-        if tag in _NEUTRAL_BLOCKS or "call_id" in block or "media_type" in block:
-            return "neutral"
-        if tag == "thinking":
-            return "neutral"
-        if tag == "image_url":
-            return "openai"
-    return None
 
 
 def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:

@@ -10,20 +10,12 @@ from compactd.formats.klaude import MESSAGES as KLAUDE
 from compactd.formats.loose import Given, is_list, is_object, is_text, object_in, objects_in, text_in
 from compactd.formats.mini_swe_agent import COMMAND
 from compactd.formats.parts import NULL, elements, fields
+from compactd.formats.shapes import is_responses_item
 
 LOOKED_AT = 200
 """Records that are looked at: Claude Code's files can begin with many that hold no message."""
 
 _CODEX = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
-_ITEMS = {
-    "reasoning": {"summary"},
-    "function_call": {"call_id", "arguments"},
-    "function_call_output": {"call_id", "output"},
-    "custom_tool_call": {"call_id", "input"},
-    "custom_tool_call_output": {"call_id", "output"},
-    "local_shell_call": {"action"},
-}
-"""Items of OpenAI's Responses API, and what each cannot be without."""
 _CLINE_FIELDS = ("modelInfo", "metrics", "isSummary", "condenseParent", "conversationHistoryIndex")
 _CLINE_TEXTS = ("<task>", "<feedback>", "<environment_details>", "<user_message>")
 """How Cline's and Roo's extension mark a user's words (src/core/task/index.ts, 2026-11)."""
@@ -53,16 +45,6 @@ def of_record(record: Given) -> str | None:
     if "record_type" in record or (not kind and "timestamp" in record and "instructions" in record):
         return "codex"  # until 2025-09
     return "codex" if is_responses_item(record) else None
-
-
-def is_responses_item(record: Given) -> bool:
-    """True for an item of OpenAI's Responses API, as rollouts of 2025 hold them bare."""
-    kind = text_in(record, "type")
-    if kind == "message":
-        content = record.get("content", NULL)
-        parts = [fields(raw, "$", "a part") for raw in elements(content, "$")] if is_list(content) else []
-        return any(text_in(part, "type").startswith(("input_", "output_")) for part in parts)
-    return kind in _ITEMS and _ITEMS[kind] <= record.keys()
 
 
 def _is_gemini_cli(record: Given) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import dropwhile, islice
 from typing import TYPE_CHECKING
@@ -71,7 +72,20 @@ def explained(
     return msgspec.structs.replace(answer, steps=tuple(shown))
 
 
-def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed]) -> Raw:
+def models_page(
+    rows: Sequence[ModelRow], start: str | None, limit: int | None
+) -> tuple[Sequence[ModelRow], str | None]:
+    """(so many of `rows`, from the one named `provider/id` or the next after it, the name of the one that
+    follows). `rows` are sorted by provider and id. O(log rows) + page."""
+    first = 0
+    if start is not None:
+        provider, _, id = start.partition("/")
+        first = bisect_left(rows, (provider, id), key=lambda row: (row.provider, row.id))
+    end = len(rows) if limit is None else min(len(rows), first + limit)
+    return rows[first:end], f"{rows[end].provider}/{rows[end].id}" if end < len(rows) else None
+
+
+def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str | None = None) -> Raw:
     """`models/list`, written. O(rows)."""
     return Raw(
         encode(
@@ -83,7 +97,7 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed]) -> Raw:
                         context_window=row.context,
                         input_limit=row.input,
                         output_limit=row.output,
-                        confidence="disputed" if row.disputed else "fact",
+                        confidence="guess" if row.is_router else "disputed" if row.disputed else "fact",
                         source=", ".join(row.src),
                         tokenizer=row.tokenizer,
                         pricing=Raw(encode(row.prices)),
@@ -106,6 +120,7 @@ def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed]) -> Raw:
                     )
                     for one in observed
                 ),
+                next=UNSET if next is None else next,
             )
         )
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import PurePath
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from compactd.core.asked import CompactRequest
 from compactd.core.endpoints import bare_endpoint, has_secret_place
@@ -17,19 +18,45 @@ from compactd.core.profiles import PROFILES
 from compactd.core.registry import Lookup
 from compactd.core.rules import Rules
 from compactd.core.settings import GivenSettings, validate
-from compactd.core.usage import normalise
+from compactd.core.usage import is_report, normalise
 from compactd.errors import InvalidParams
-from compactd.formats.base import read_messages
+from compactd.formats.neutral import decode_message
 from compactd.formats.tools import decode_tools, encode_tool
-from compactd.messages import Message, Tool
+from compactd.messages import Message, Tool, Usage
 from compactd.recovery import FailedRequest
 from compactd.rpc import wire
+from compactd.rpc.request import Request
+from compactd.session import OWN
+from compactd.settings import NAME_CHARS, SETTING_NAMES, nearest_setting, shown_name, unknown_names
 
 SECRET_LEFT_OUT = (
     "what `base_url` held besides scheme, host, port and path was left out: compactd keeps no credentials in "
     "an address. Put a key into keys.toml, or into the provider's environment variable"
 )
 """A warning for `session/start`."""
+
+_NOTHING: Report = (Usage(), False)
+_COUNTS_NOTHING = "{}: no field of it is one of a usage report that is known, so it counts nothing"
+_SETTINGS = "compaction."
+_ALIKE = 0.7
+"""Of an unknown field and one of the method's, as `difflib` counts it, from which on it is a mistake."""
+
+
+def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
+    """What to say of fields that were ignored because nobody knows them: settings, or what looks like one."""
+    if not request.unknown:
+        return ()
+    from difflib import get_close_matches
+
+    settings = [name for name in request.unknown if name.startswith(_SETTINGS)]
+    warnings = list(unknown_names([name.removeprefix(_SETTINGS) for name in settings], request.name))
+    own = params.__struct_encode_fields__
+    for name in (name for name in request.unknown if name not in settings):
+        near = next(iter(get_close_matches(name[:NAME_CHARS], own, 1, _ALIKE)), None)
+        if name in SETTING_NAMES or near is not None:
+            meant = f" (perhaps {near} is meant)" if near else ""
+            warnings.append(f"{request.name}: {shown_name(name)} is no parameter; it is ignored{meant}")
+    return tuple(warnings)
 
 
 def endpoint_of(base_url: str | None) -> str | None:
@@ -40,7 +67,54 @@ def endpoint_of(base_url: str | None) -> str | None:
 def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
     """What to say of an address that held more than an address."""
     base_url = model.base_url if isinstance(model, wire.ModelRef) else None
-    return (SECRET_LEFT_OUT,) if base_url is not None and has_secret_place(base_url) else ()
+    if base_url is None:
+        return ()
+    secret = (SECRET_LEFT_OUT,) if has_secret_place(base_url) else ()
+    kind, separator, rest = base_url.strip().partition("://")
+    if kind.lower() in ("http", "https") and separator and rest.strip("/"):
+        return secret
+    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is no http or https URL")
+
+
+def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
+    """What to say of a model that nobody knows. `is_given`: its window was given, so that is no guess."""
+    name = shown_name(found.model)
+    what = f"{name} is not in the registry of models"
+    if "router" in found.how:
+        what = f"{name} names no model: a router picks one"
+    window = "" if is_given else f"; its window of {found.context_window:,} tokens is a guess ({found.how})"
+    meant = f"; perhaps {' or '.join(near)} is meant" if near else ""
+    return f"{what}{window}{meant}"
+
+
+def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
+    """What to say of a folder that is not named from the root."""
+    if working_dir is None or PurePath(working_dir).is_absolute():
+        return ()
+    return (
+        f"working_dir {shown_name(working_dir)!r} is no absolute path: no settings or files are read there",
+    )
+
+
+def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
+    """What to say of usage reports that count nothing, or stand where no answer is."""
+    warnings = []
+    if new.report is not None:
+        if new.report == _NOTHING and not is_report(params.usage):
+            warnings.append(_COUNTS_NOTHING.format("usage"))
+        if new.read and all(message.role != "assistant" for message, _ in new.read):
+            warnings.append(
+                "usage: none of these messages is the model's answer; it is taken for the answer before"
+            )
+    for index, (message, _) in enumerate(new.read):
+        if message.usage is None:
+            continue
+        place = f"messages[{index}].usage"
+        if message.role != "assistant":
+            warnings.append(f"{place} is ignored: a report belongs to the model's answer")
+        elif new.own_reports and new.own_reports[index] == _NOTHING and not is_report(message.usage):
+            warnings.append(_COUNTS_NOTHING.format(place))
+    return tuple(warnings)
 
 
 def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]:
@@ -114,7 +188,16 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
         raise InvalidParams("give `text` or `content`, one of them", "$.text")
     content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
     raw = Raw(b'{"role":"user","content":%b}' % bytes(content))
-    message = read_messages((raw,), path="$")[0][0]
+    message = decode_message(raw)
+    from compactd.formats.shapes import NAMES, other_shape
+
+    shape = other_shape(raw, "$.content", message)
+    if shape is not None:
+        raise InvalidParams(
+            f"this is in {NAMES[shape]}: a prompt's blocks are compactd's own (protocol.md, Values)",
+            "$.content",
+            format=shape,
+        )
     if all(is_blank(block) for block in message.content):
         raise InvalidParams("the prompt is empty; say something", "$.text")
     return message, raw
@@ -160,6 +243,16 @@ def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callab
 def settings_of(given: GivenSettings | None) -> GivenSettings | None:
     """The settings given, if each is in its range; else `InvalidParams` with its path."""
     return None if given is None else validate(given)
+
+
+def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names to unset. Raises `InvalidParams` for one that is neither a setting nor `OWN`."""
+    for index, name in enumerate(names or ()):
+        if name not in SETTING_NAMES and name not in OWN:
+            near = nearest_setting(name)
+            meant = f"; perhaps {near} is meant" if near else ""
+            raise InvalidParams(f"{shown_name(name)} is no setting{meant}", f"$.unset[{index}]")
+    return tuple(names or ())
 
 
 def compact_request(params: wire.CompactParams) -> CompactRequest:

@@ -125,6 +125,7 @@ class Calls:
         try:
             reader = self._reader_of(method)
             params = reader.read(raw)
+            request.unknown = reader.unknown
         except Exception as error:
             self.fail(request, error)
             return
@@ -156,7 +157,10 @@ class Calls:
     async def invoke(self, name: str, raw: Raw, request: Request) -> bytes:
         """The encoded result of a method, called from inside a request for something else."""
         method = self._methods[name]
-        reply = self._service.call(method, self._reader_of(method).read(raw), request)
+        reader = self._reader_of(method)
+        params = reader.read(raw)
+        request.unknown = reader.unknown
+        reply = self._service.call(method, params, request)
         if reply is None or isinstance(reply, _RESULTS):
             return encode(reply)
         return encode(await reply)

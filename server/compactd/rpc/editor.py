@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from compactd.errors import CompactdError, Detail, InvalidParams, SessionNotFoun
 from compactd.rpc.calls import Calls
 from compactd.rpc.envelope import INVALID_REQUEST, Envelope
 from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
-from compactd.rpc.params import invalid_params, is_token
+from compactd.rpc.params import invalid_params, is_empty_list, is_token
 from compactd.rpc.parent import watch_parent
 from compactd.rpc.request import Request, encode
 from compactd.rpc.table import Service
@@ -44,6 +44,8 @@ COMMANDS: Mapping[str, str] = {
 
 _LONG = frozenset({"session/compact"})
 """Where a progress of our own is shown if the editor asked for none."""
+
+_WARNING = 2  # LSP's `MessageType.Warning`
 
 _PROGRESS_CREATE_S = 1.0  # an editor that does not answer that soon gets no progress, but its compaction
 
@@ -87,7 +89,9 @@ class _TokenParams(Struct, frozen=True):
     token: Raw
 
 
-class _LogMessage(Struct, frozen=True):
+class _Shown(Struct, frozen=True):
+    """Params of `window/logMessage` and `window/showMessage`."""
+
     type: int
     message: str
 
@@ -121,7 +125,12 @@ class Editor:
     def log_message(self, type: int, text: str) -> None:
         """`window/logMessage`, if the client has said `initialize`."""
         if self._is_initialised:
-            self._out.notify("window/logMessage", _LogMessage(type, text))
+            self._out.notify("window/logMessage", _Shown(type, text))
+
+    def _show_warnings(self, texts: Sequence[str]) -> None:
+        """`window/showMessage`, if the client has said `initialize`: part of what was set is ignored."""
+        if self._is_initialised and texts:
+            self._out.notify("window/showMessage", _Shown(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}"))
 
     def settle(self, response: Envelope) -> None:
         """A response to a request of pygls."""
@@ -151,7 +160,7 @@ class Editor:
         if params.process_id is not UNSET and (pid := bytes(params.process_id)).isdigit():
             watch_parent(int(pid), self._parent_gone, asyncio.get_running_loop())
         self._load()
-        self._configure(params.options)
+        self._configure(params.options, changed=False)
 
     def _initialize_result(self) -> dict[str, object]:
         return {
@@ -173,15 +182,20 @@ class Editor:
         except msgspec.ValidationError:
             _log.warning("workspace/didChangeConfiguration without an object was ignored")
         else:
-            self._configure(params.settings)
+            self._configure(params.settings, changed=True)
         self._calls.succeed(request, None)
 
-    def _configure(self, raw: Raw | UnsetType) -> None:
-        settings = _settings_of(raw)
+    def _configure(self, raw: Raw | UnsetType, *, changed: bool) -> None:
+        try:
+            settings = _settings_of(raw)
+        except msgspec.ValidationError:
+            _log.warning("settings that are no object were ignored")
+            self._show_warnings(("settings that are no object are ignored",))
+            return
         if settings is None:
             return
         try:
-            self._service.configured(settings)
+            self._show_warnings(self._service.configured(settings, changed=changed))
         except CompactdError as error:
             # An editor with a typing error in its settings starts all the same, and is told.
             self.log_message(1, f"settings were refused: {error.message}")
@@ -237,6 +251,8 @@ class Editor:
         """Does what pygls was asked for: the method behind a command, with its first argument as params."""
         name = COMMANDS[command]
         params = arguments[0] if arguments and arguments[0] is not None else {}
+        if params == []:  # Lua's and PHP's empty table
+            params = {}
         if not isinstance(params, dict):
             raise InvalidParams("Expected `object`", "$.arguments[0]")
         takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
@@ -338,13 +354,9 @@ def _shows_progress(raw: Raw | UnsetType) -> bool:
 
 
 def _settings_of(raw: Raw | UnsetType) -> Raw | None:
-    """The settings object: the whole, or what stands under our name in it."""
-    try:
-        members = msgspec.json.decode(b"null" if raw is UNSET else raw, type=dict[str, Raw] | None)
-    except msgspec.ValidationError:
-        _log.warning("settings that are no object were ignored")
+    """The settings object: the whole, or what stands under our name in it. Raises where it is no object."""
+    if raw is UNSET or is_empty_list(raw):
         return None
-    if members is None or raw is UNSET:
-        return None
-    own = members.get(SERVER_NAME, raw)
-    return None if bytes(own) == b"null" else own
+    members = msgspec.json.decode(raw, type=dict[str, Raw] | None)
+    own = raw if members is None else members.get(SERVER_NAME, raw)
+    return None if bytes(own) == b"null" or is_empty_list(own) else own

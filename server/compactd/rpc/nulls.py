@@ -1,6 +1,7 @@
-"""Null for a field that may be left out means that it was left out.
+"""Null for a field that may be left out means that it was left out; `[]` may mean an empty object.
 
-Looked at only when params were refused: JavaScript and Lua clients send null where they mean nothing.
+Looked at only when params were refused: JavaScript and Lua clients send null where they mean nothing, and Lua
+and PHP write an empty table as a list.
 """
 
 from __future__ import annotations
@@ -9,13 +10,16 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec import inspect as types
 
+from compactd.rpc.params import is_empty_list
+
 _NULL = Raw(b"null")
 
 _tree: dict[type[Struct], types.Type] = {}
 
 
-def without_nulls(raw: Raw, struct: type[Struct]) -> bytes:
-    """`raw` without null in optional fields that cannot hold it, of `struct` and of the structs in it.
+def as_meant(raw: Raw, struct: type[Struct]) -> bytes:
+    """`raw` without null in optional fields that cannot hold it, of `struct` and of the structs in it, and
+    with `{}` for `[]` where only a struct without required fields can be meant.
 
     What the struct leaves raw is a user's own data: it stays byte for byte. O(bytes x depth).
     """
@@ -29,7 +33,11 @@ def _clean(raw: Raw, info: types.Type) -> Raw:
     first = bytes(memoryview(raw)[:1])
     if first not in (b"{", b"["):
         return raw
-    for option in info.types if isinstance(info, types.UnionType) else (info,):
+    options = info.types if isinstance(info, types.UnionType) else (info,)
+    if first == b"[" and not any(isinstance(option, types.CollectionType) for option in options):
+        is_empty = any(_may_be_empty(option) for option in options) and is_empty_list(raw)
+        return Raw(b"{}") if is_empty else raw
+    for option in options:
         match option:
             case types.StructType() if first == b"{":
                 members = msgspec.json.decode(raw, type=dict[str, Raw])
@@ -56,6 +64,12 @@ def _clean_members(members: dict[str, Raw], info: types.StructType) -> Raw:
         elif not field.required and not _takes_null(field.type):
             del members[field.encode_name]
     return _raw(members)
+
+
+def _may_be_empty(info: types.Type) -> bool:
+    if not isinstance(info, types.StructType) or info.tag_field is not None:
+        return False
+    return not any(field.required for field in info.fields)
 
 
 def _takes_null(info: types.Type) -> bool:

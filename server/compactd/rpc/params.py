@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import get_args
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
+from compactd.core.settings import GivenSettings
 from compactd.errors import InvalidParams
 
 _log = logging.getLogger("compactd.rpc")
@@ -19,6 +21,8 @@ _MISSING_FIELD = "Object missing required field `"
 _WARNED_FIELDS = 64  # of one method: a client that makes names up fills neither memory nor log
 _TOKENS = {"work_done_token": "workDoneToken", "partial_result_token": "partialResultToken"}
 """What LSP allows in the params of any request."""
+_SETTINGS = frozenset(GivenSettings.__struct_encode_fields__)
+_SHORT_BYTES = 64
 
 
 class ParamsReader:
@@ -33,8 +37,16 @@ class ParamsReader:
         self._params = params
         self._known = {*params.__struct_encode_fields__, *_TOKENS.values()}
         self._warned: set[str] = set()
-        self.is_strict = True
-        """Whatever was read so far fitted `strict`."""
+        self._settings = [
+            field.encode_name
+            for field in msgspec.structs.fields(params)
+            if GivenSettings in get_args(field.type)
+        ]
+        self.unknown: tuple[str, ...] = ()
+        """Fields of the params that were read last which nobody knows; those of settings with `compaction.`
+        before them."""
+        self.is_strict = not self._settings
+        """Whatever was read so far fitted `strict`, and there is nothing in it to look at once more."""
         self.strict = _twin(params, strict=True)
         """What params are decoded to, if nothing about them is odd."""
         self._decode = msgspec.json.Decoder(self.strict).decode
@@ -43,15 +55,20 @@ class ParamsReader:
     def read(self, raw: Raw | UnsetType) -> Struct:
         """The params. Absent or null ones are `{}`; fields we do not know are logged once and ignored.
 
-        Null for a field that may be left out is the same as leaving it out. Raises `InvalidParams` with
-        the path of the field that is wrong. One pass where all is well, up to four where not.
+        Null for a field that may be left out is the same as leaving it out, and an empty list for an object
+        without required fields is an empty object. Raises `InvalidParams` with the path of the field that is
+        wrong. One pass where all is well, up to four where not; one more for params that hold settings.
         """
+        self.unknown = ()
         if raw is UNSET or raw == _NULL:
             raw = _EMPTY
         try:
-            return self._decode(raw)
+            params = self._decode(raw)
         except msgspec.ValidationError as error:
-            return self._read_lax(raw, error)
+            params = self._read_lax(raw, error)
+        if self._settings and raw != _EMPTY:
+            self._look_into_settings(raw, params)
+        return params
 
     def _read_lax(self, raw: Raw, error: msgspec.ValidationError) -> Struct:
         try:
@@ -61,12 +78,12 @@ class ParamsReader:
                     return self._decode_lax(raw)
                 except msgspec.ValidationError as other:
                     error = other
-            if b"null" in bytes(raw):
+            if b"null" in bytes(raw) or b"[" in bytes(raw):
                 # Only now, for msgspec.inspect is slow to import, and who leaves fields out needs none.
-                from compactd.rpc.nulls import without_nulls
+                from compactd.rpc.nulls import as_meant
 
                 try:
-                    return self._decode_lax(without_nulls(raw, self._params))
+                    return self._decode_lax(as_meant(raw, self._params))
                 except msgspec.ValidationError as other:
                     error = other
             raise invalid_params(error) from None
@@ -82,10 +99,26 @@ class ParamsReader:
         return params
 
     def _warn(self, raw: Raw) -> None:
-        names = msgspec.json.decode(raw, type=dict[str, Raw]).keys() - self._known - self._warned
-        for name in sorted(names)[: _WARNED_FIELDS - len(self._warned)]:
+        unknown = msgspec.json.decode(raw, type=dict[str, Raw]).keys() - self._known
+        self.unknown = tuple(sorted(unknown)[:_WARNED_FIELDS])
+        for name in sorted(unknown - self._warned)[: _WARNED_FIELDS - len(self._warned)]:
             self._warned.add(name)
             _log.warning("%s: the field %r is not known and was ignored", self._method, name[:100])
+
+    def _look_into_settings(self, raw: Raw, params: Struct) -> None:
+        given = [name for name in self._settings if getattr(params, name, None) is not None]
+        if not given:
+            return
+        members = msgspec.json.decode(raw, type=dict[str, Raw])
+        for name in given:
+            if not is_empty_list(members[name]):
+                unknown = msgspec.json.decode(members[name], type=dict[str, Raw]).keys() - _SETTINGS
+                self.unknown += tuple(f"{name}.{one}" for one in sorted(unknown)[:_WARNED_FIELDS])
+
+
+def is_empty_list(raw: Raw) -> bool:
+    """True for `[]`: what Lua and PHP write for an empty table, whatever it stands for."""
+    return len(memoryview(raw)) < _SHORT_BYTES and bytes(raw).translate(None, b" \t\r\n") == b"[]"
 
 
 def token_of(params: Struct) -> bytes | None:

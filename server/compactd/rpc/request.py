@@ -64,6 +64,8 @@ class Request(Struct, eq=False):
     """The answer is on its way, or would be if there were one to give."""
     then: list[Callable[[], None]] | None = None
     """What is to follow the answer."""
+    unknown: tuple[str, ...] = ()
+    """Fields of the params that were ignored because nobody knows them: `keep`, `compaction.keep`."""
     _progress: Literal["none", "begun", "ended"] = "none"
 
     def after(self, act: Callable[[], None]) -> None:

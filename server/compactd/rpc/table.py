@@ -45,8 +45,9 @@ class Service(Protocol):
         """
         ...
 
-    def configured(self, settings: Raw) -> None:
-        """Takes the settings object of `initializationOptions` or `workspace/didChangeConfiguration`."""
+    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+        """Takes the settings object of `initializationOptions`, or, with `changed`, of
+        `workspace/didChangeConfiguration`. Gives back what of it is ignored and why, for a person."""
         ...
 
     def newest_session(self) -> str | None:

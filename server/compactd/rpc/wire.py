@@ -127,7 +127,8 @@ class AppendParams(Wire, frozen=True, kw_only=True):
     """Of the context that the report is about; default the last one handed out."""
     format: Format | None = None
     """The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole
-    responses), `anthropic`, `gemini`."""
+    responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool
+    calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give."""
     files: Files | None = None
 
 
@@ -142,6 +143,8 @@ class AppendResult(Wire, frozen=True, kw_only=True):
     """Tool calls that have no result yet."""
     token_usage: TokenUsage
     decision: Decision
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What of the usage reports counts nothing, and why. Left out if there is nothing to say."""
 
 
 class SessionParams(Wire, frozen=True, kw_only=True):
@@ -196,15 +199,19 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     instructions: str | None = None
     """What a summary should look at most."""
     strategy: Literal["auto", "summarize", "extract", "truncate"] | None = None
+    """`summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked.
+    `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise
+    no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`,
+    and `reason` says so."""
     model: str | None = None
-    """The summariser."""
+    """The summariser, `provider/id`. 1007 if it cannot be asked."""
     force: bool | None = None
     """Where no valid cut exists, compact all but the last two messages."""
     dry_run: bool | None = None
     """Tell what would happen, change nothing."""
     plan_only: bool | None = None
-    """With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may
-    take; what is saved is at least that."""
+    """A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most
+    that it may take. The real compaction saves at least what the result says."""
 
 
 class HistoryParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
@@ -343,9 +350,13 @@ class ListResult(Wire, frozen=True, kw_only=True):
 
 
 class ConfigureParams(Wire, frozen=True, kw_only=True):
-    """Params of `session/configure`. What is left out stays."""
+    """Params of `session/configure`. What is left out, or null, stays."""
 
     session_id: SessionId
+    unset: tuple[str, ...] | None = None
+    """Names of settings to forget that `session/start` and `session/configure` gave this session: the next
+    lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is
+    set afterwards."""
     compaction: GivenSettings | None = None
     system_prompt: str | None = None
     tools: tuple[Raw, ...] | None = None
@@ -570,7 +581,7 @@ class PromptParams(Wire, frozen=True, kw_only=True):
     session_id: SessionId
     text: str | None = None
     content: Raw = NULL
-    """As a user message's `content`: text, or blocks."""
+    """As a user message's `content` in compactd's own shape: text, or blocks."""
 
 
 class PromptResult(Wire, frozen=True, kw_only=True):
@@ -605,6 +616,7 @@ class EndParams(Wire, frozen=True, kw_only=True):
     usage: Raw = NULL
     epoch: int | None = None
     format: Format | None = None
+    """As in `session/append`."""
     stop_reason: str | None = None
     files: Files | None = None
 
@@ -619,6 +631,8 @@ class EndResult(Wire, frozen=True, kw_only=True):
     decision: Decision
     silent_overflow: bool
     """The report says that the request was larger than the window: the next `turn/begin` compacts."""
+    warnings: tuple[str, ...] | UnsetType = UNSET
+    """What of the usage reports counts nothing, and why. Left out if there is nothing to say."""
 
 
 class RequestError(Wire, frozen=True, kw_only=True):
@@ -673,6 +687,8 @@ class ModelSetResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     token_usage: TokenUsage
     compaction: CompactionResult | None = None
     """The one that made the conversation fit."""
+    warnings: tuple[str, ...] = ()
+    """What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing."""
 
 
 class BranchParams(Wire, frozen=True, kw_only=True):
@@ -749,10 +765,15 @@ class LookupResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     steps: tuple[LadderStep, ...] | UnsetType = UNSET
 
 
-class ListModelsParams(Wire, frozen=True, kw_only=True):
-    """Params of `models/list`."""
+class ListModelsParams(Wire, frozen=True, kw_only=True, rename={"from_": "from"}):
+    """Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it."""
 
     provider: str | None = None
+    """Only the models of this one."""
+    from_: str | None = None
+    """`provider/id` of the first model to list, as `next` of the page before has it."""
+    limit: Positive | None = None
+    """Models in one answer."""
 
 
 class ModelInfo(Wire, frozen=True, kw_only=True):
@@ -794,14 +815,19 @@ class ListModelsResult(Wire, frozen=True, kw_only=True):
 
     models: tuple[ModelInfo, ...]
     observed: tuple[ObservedInfo, ...]
+    """Empty in a page that begins with `from`: the first page has them all."""
+    next: str | UnsetType = UNSET
+    """`from` of the next page. Left out if there is none."""
 
 
 class ForgetParams(Wire, frozen=True, kw_only=True):
-    """Params of `models/forget`: what is given must match; nothing given means all."""
+    """Params of `models/forget`: what is given must match. To forget every window, say `all`."""
 
     model: str | None = None
     provider: str | None = None
     base_url: str | None = None
+    all: bool | None = None
+    """True forgets every window that was learned, of all models. Not beside the others."""
 
 
 class ForgetResult(Wire, frozen=True, kw_only=True):
@@ -917,6 +943,7 @@ class CountParams(Wire, frozen=True, kw_only=True):
     text: str | None = None
     messages: tuple[Raw, ...] | None = None
     format: Format | None = None
+    """As in `session/append`."""
 
 
 class CountResult(Wire, frozen=True, kw_only=True):

@@ -124,10 +124,7 @@ def settings(data: bytes) -> None:
         msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return  # what is no JSON never gets there
-    try:
-        from_client(Raw(data))
-    except CompactdError:
-        return
+    from_client(Raw(data), "client")
 
 
 TARGETS: dict[str, Callable[[bytes], None]] = {

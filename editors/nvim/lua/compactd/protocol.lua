@@ -64,7 +64,7 @@
 ---@field messages any[] Oldest first.
 ---@field usage? any The provider's usage report, in ours or any provider's shape, for the call's last assistant message.
 ---@field epoch? integer|nil Of the context that the report is about; default the last one handed out.
----@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`.
+---@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give.
 ---@field files? compactd.Files|nil
 
 --- Files that tools touched, as the client knows them.
@@ -85,11 +85,11 @@
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
 ---@field target_tokens? integer|nil Tokens of the whole new request, system prompt and tools included.
 ---@field instructions? string|nil What a summary should look at most.
----@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil
----@field model? string|nil The summariser.
+---@field strategy? "auto"|"summarize"|"extract"|"truncate"|nil `summarize`: a model writes the summary; 1007 if none is named, or the named one cannot be asked. `auto` (the default): the same if a summariser is named or the daemon runs this session's loop; otherwise no model is asked, not even the session's own. A model that fails gives way to `extract` or `truncate`, and `reason` says so.
+---@field model? string|nil The summariser, `provider/id`. 1007 if it cannot be asked.
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
----@field plan_only? boolean|nil With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that.
+---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
@@ -128,9 +128,10 @@
 --- No params, or an empty result.
 ---@class compactd.Nothing
 
---- Params of `session/configure`. What is left out stays.
+--- Params of `session/configure`. What is left out, or null, stays.
 ---@class compactd.ConfigureParams
 ---@field session_id string
+---@field unset? string[]|nil Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards.
 ---@field compaction? compactd.GivenSettings|nil
 ---@field system_prompt? string|nil
 ---@field tools? any[]|nil
@@ -169,7 +170,7 @@
 ---@class compactd.PromptParams
 ---@field session_id string
 ---@field text? string|nil
----@field content? any As a user message's `content`: text, or blocks.
+---@field content? any As a user message's `content` in compactd's own shape: text, or blocks.
 
 --- Params of `turn/end`.
 ---@class compactd.EndParams
@@ -177,7 +178,7 @@
 ---@field messages any[]
 ---@field usage? any
 ---@field epoch? integer|nil
----@field format? string|nil
+---@field format? string|nil As in `session/append`.
 ---@field stop_reason? string|nil
 ---@field files? compactd.Files|nil
 
@@ -206,7 +207,7 @@
 ---@field model? string|nil
 ---@field text? string|nil
 ---@field messages? any[]|nil
----@field format? string|nil
+---@field format? string|nil As in `session/append`.
 
 --- Params of `models/lookup`.
 ---@class compactd.LookupParams
@@ -215,15 +216,18 @@
 ---@field base_url? string|nil
 ---@field explain? boolean|nil Tell every step of the ladder and what it found.
 
---- Params of `models/list`.
+--- Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it.
 ---@class compactd.ListModelsParams
----@field provider? string|nil
+---@field provider? string|nil Only the models of this one.
+---@field from? string|nil `provider/id` of the first model to list, as `next` of the page before has it.
+---@field limit? integer|nil Models in one answer.
 
---- Params of `models/forget`: what is given must match; nothing given means all.
+--- Params of `models/forget`: what is given must match. To forget every window, say `all`.
 ---@class compactd.ForgetParams
 ---@field model? string|nil
 ---@field provider? string|nil
 ---@field base_url? string|nil
+---@field all? boolean|nil True forgets every window that was learned, of all models. Not beside the others.
 
 --- Params of `overflow/classify`.
 ---@class compactd.ClassifyParams
@@ -360,7 +364,7 @@
 ---@field cache_read_tokens integer
 ---@field cache_write_tokens integer
 ---@field reasoning_tokens integer
----@field last_prompt_tokens integer Input of the last report, cache included; 0 after a change of epoch until the next report.
+---@field last_prompt_tokens integer Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction.
 ---@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
 ---@field current_context_source "measured"|"estimated"|"mixed"
 ---@field context_window integer|nil
@@ -368,7 +372,7 @@
 ---@field threshold_tokens integer|nil Where a compaction becomes due.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
----@field epoch integer
+---@field epoch integer Rises with every change of the context but an append.
 
 --- A setting that was given and is not in force, because its source is not trusted with it.
 ---@class compactd.IgnoredSetting
@@ -383,6 +387,7 @@
 ---@field pending_calls string[] Tool calls that have no result yet.
 ---@field token_usage compactd.TokenUsage
 ---@field decision compactd.Decision
+---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
@@ -438,6 +443,7 @@
 ---@field usage? compactd.Usage
 ---@field cost? number
 ---@field floor? compactd.Floor
+---@field warnings? string[] Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none.
 
 --- A message that stays word for word although it is older than the tail.
 ---@class compactd.Pinned
@@ -673,6 +679,7 @@
 ---@field token_usage compactd.TokenUsage
 ---@field decision compactd.Decision
 ---@field silent_overflow boolean The report says that the request was larger than the window: the next `turn/begin` compacts.
+---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Result of `turn/error`.
 ---@class compactd.ErrorResult
@@ -689,6 +696,7 @@
 ---@field model string|nil
 ---@field token_usage compactd.TokenUsage
 ---@field compaction? compactd.CompactionResult|nil The one that made the conversation fit.
+---@field warnings? string[] What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
 
 --- Result of `tokens/count`.
 ---@class compactd.CountResult
@@ -721,7 +729,8 @@
 --- Result of `models/list`: the registry's rows by provider and id, and what servers taught.
 ---@class compactd.ListModelsResult
 ---@field models compactd.ModelInfo[]
----@field observed compactd.ObservedInfo[]
+---@field observed compactd.ObservedInfo[] Empty in a page that begins with `from`: the first page has them all.
+---@field next? string `from` of the next page. Left out if there is none.
 
 --- One model of one provider. Tokens.
 ---@class compactd.ModelInfo

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from compactd import turns
 from compactd.core.intake import New
 from compactd.core.tokens import messages_tokens
-from compactd.formats.base import read_messages
+from compactd.formats.base import read_given
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, durable
 from compactd.rpc.request import Request
@@ -31,20 +31,21 @@ class AppendingHandlers(Area):
         """Durable when answered; the gauge's numbers follow the answer."""
         session = self._sessions.get(params.session_id)
 
-        def answer(taken: Taken) -> wire.AppendResult:
+        def answer(taken: Taken, new: New) -> wire.AppendResult:
             return wire.AppendResult(
                 entry_ids=taken.intake.entry_ids,
                 duplicates=taken.intake.duplicates,
                 pending_calls=session.pending.call_ids,
                 token_usage=session.token_usage(),
                 decision=session.decision,
+                warnings=asking.usage_warnings(new, params) or UNSET,
             )
 
         def take(new: New) -> Awaitable[Struct]:
             taken = session.append(new)
             if taken.intake.entries:
                 request.after(session.tell_usage)
-            return durable(session, taken.number, answer(taken))
+            return durable(session, taken.number, answer(taken, new))
 
         return self._taken_in(session, params, take)
 
@@ -62,6 +63,7 @@ class AppendingHandlers(Area):
                 token_usage=session.token_usage(),
                 decision=session.decision,
                 silent_overflow=silent,
+                warnings=asking.usage_warnings(new, params) or UNSET,
             )
             return _ended(session, taken.number, result)
 
@@ -74,7 +76,7 @@ class AppendingHandlers(Area):
         take: Callable[[New], Awaitable[Struct]],
     ) -> Handled:
         session.writable()
-        read = read_messages(params.messages, params.format)
+        read = read_given(params.messages, params.format)
         size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
 
         def new(tokens: Sequence[int]) -> New:

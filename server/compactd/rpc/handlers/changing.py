@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
 from msgspec import UNSET
 
 from compactd import recovery, rewinding, turns
@@ -41,13 +42,15 @@ class ChangingHandlers(Area):
         await self._line_reached(session, COMPACTING)
         from compactd.compacting import compact
 
-        return await compact(
+        result = await compact(
             session,
             want,
             dry_run=params.dry_run is True,
             plan_only=params.plan_only is True,
             progress=request.progress,
         )
+        warnings = asking.ignored_names(request, params)
+        return msgspec.structs.replace(result, warnings=warnings) if warnings else result
 
     def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step."""

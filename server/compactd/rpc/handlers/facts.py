@@ -9,7 +9,7 @@ from msgspec import Raw
 from compactd.core.observed import with_observed
 from compactd.core.tokens import is_text, messages_tokens
 from compactd.errors import InvalidParams
-from compactd.formats.base import read_messages
+from compactd.formats.base import read_given
 from compactd.providers.counters import counter_for
 from compactd.recovery import verdict_of
 from compactd.rpc import answers, asking, wire
@@ -42,7 +42,7 @@ class FactHandlers(Area):
         def counted() -> wire.CountResult:
             if messages is None:
                 return wire.CountResult(tokens=counter.count(text), exact=counter.exact, method=counter.name)
-            read = [message for message, _ in read_messages(messages, format)]
+            read = [message for message, _ in read_given(messages, format)]
             is_exact = counter.exact and all(is_text(message) for message in read)
             tokens = sum(messages_tokens(read, counter))
             return wire.CountResult(tokens=tokens, exact=is_exact, method=counter.name)
@@ -68,14 +68,23 @@ class FactHandlers(Area):
         daemon = self._daemon
 
         def made() -> Raw:
-            rows = daemon.catalogue.rows(params.provider)
-            return answers.model_list(rows, daemon.learned.all())
+            rows, next = answers.models_page(
+                daemon.catalogue.rows(params.provider), params.from_, params.limit
+            )
+            observed = daemon.learned.all() if params.from_ is None else ()
+            return answers.model_list(rows, observed, next)
 
         return await daemon.in_worker(made)
 
     async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
         """Open sessions see it at once."""
         daemon = self._daemon
+        is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
+        if is_named == (params.all is True):
+            raise InvalidParams(
+                "give `model`, `provider` or `base_url` to say whose windows to forget, or `all: true` alone",
+                "$.all" if is_named else "$.model",
+            )
         found = None
         if params.model is not None:
             base_url = asking.endpoint_of(params.base_url)

@@ -43,7 +43,7 @@ class ReadingHandlers(Area):
             view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
             counter, model = session.counter, state.model.model
             provider = None if session.lookup is None else session.lookup.provider
-            session.handed_epoch = view.epoch
+            session.hand_out(view.epoch)
 
             def made() -> wire.ContextResult:
                 return context(view, system, tools, fixed, counter, model, provider)

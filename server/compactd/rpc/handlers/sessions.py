@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
 
@@ -11,7 +12,9 @@ from compactd.core.pins import pinned_of
 from compactd.rpc import answers, asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick
 from compactd.rpc.request import Request
+from compactd.session import Session
 from compactd.sessions import Start
+from compactd.settings import shown_name
 
 
 class SessionHandlers(Area):
@@ -64,8 +67,12 @@ class SessionHandlers(Area):
             message_count=len(session.fold.items),
             seq=session.seq,
             warnings=(
+                *asking.ignored_names(request, params),
                 *started.warnings,
                 *asking.endpoint_warnings(params.model),
+                *asking.folder_warnings(params.working_dir),
+                *(await self._model_warnings(session) if model is not None else ()),
+                *(await self._parent_warnings(params.parent_session_id)),
                 *self._daemon.outside.warnings(session.working_dir),
                 *told,
                 *self._daemon.catalogue.warnings,
@@ -87,7 +94,24 @@ class SessionHandlers(Area):
             model=session.fold.model.model,
             token_usage=session.token_usage(),
             compaction=switched.compaction,
+            warnings=(*asking.endpoint_warnings(params.model), *(await self._model_warnings(session))),
         )
+
+    async def _model_warnings(self, session: Session) -> tuple[str, ...]:
+        """What to say of a model that nobody knows, with those that are named most like it."""
+        found = session.lookup
+        if found is None or found.confidence != "guess":
+            return ()
+        given = session.fold.model.context_window or session.resolved.settings.context_window
+        near = await self._daemon.in_worker(partial(self._daemon.catalogue.nearest, found.model))
+        return (asking.model_warning(found, near, given is not None),)
+
+    async def _parent_warnings(self, parent: str | None) -> tuple[str, ...]:
+        if parent is None or parent in self._sessions.open:
+            return ()
+        if await self._daemon.in_worker(partial(self._sessions.store.exists, parent)):
+            return ()
+        return (f"parent_session_id {shown_name(parent)!r}: no session has this id",)
 
     async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
         """Stored and open ones."""
@@ -112,7 +136,7 @@ class SessionHandlers(Area):
     def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
         """At once, also while a compaction runs: that one keeps the settings it began with."""
         session = self._sessions.get(params.session_id)
-        tools = asking.tools_of(params.tools)
+        tools, unset = asking.tools_of(params.tools), asking.unset_of(params.unset)
 
         async def work() -> wire.ConfigureResult:
             before = session.token_usage()
@@ -122,6 +146,7 @@ class SessionHandlers(Area):
                 system_prompt=params.system_prompt,
                 tools=tools,
                 title=params.title,
+                unset=unset,
             )
             if number is not None:
                 await session.durable(number)
@@ -130,7 +155,7 @@ class SessionHandlers(Area):
             ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
             return wire.ConfigureResult(
                 settings=answers.settings_of(session),
-                warnings=(*session.standing().warnings, *told),
+                warnings=(*asking.ignored_names(request, params), *session.standing().warnings, *told),
                 ignored_settings=ignored,
             )
 

@@ -196,11 +196,14 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     """Input of the last report, cache included; 0 after a change of epoch until the next report."""
     current_context_tokens: int | None = None
     """The size of the next request: the last report's input + an estimate of what came after it."""
+    compared_tokens: int | None = None
+    """The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an
+    estimate of everything."""
     current_context_source: Literal["measured", "estimated", "mixed"] = "estimated"
     context_window: int | None = None
     context_window_confidence: Confidence = "guess"
     threshold_tokens: int | None = None
-    """Where a compaction becomes due."""
+    """Where a compaction becomes due; null if none ever does."""
     percent: float | None = None
     """100 × `current_context_tokens` ÷ `context_window`."""
     decision: Literal["fits", "due", "over"] = "fits"
@@ -216,7 +219,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     kind: Literal["fits", "due", "over"]
     used: int
+    """The size that decided: the one that the profile compares with the threshold, or if `over`, the size of
+    the whole next request. Tokens."""
     threshold: int | None
+    """Where a compaction becomes due; null if none ever does."""
     window: int | None
 
 
@@ -313,7 +319,7 @@ class ContextUsage(Struct, frozen=True, kw_only=True):
 
     tokens: int
     usage_tokens: int
-    """From the provider's last report."""
+    """What the provider's last report measured, its answer included; 0 without a report."""
     trailing_tokens: int
     """Estimated, since then."""
 

@@ -234,7 +234,8 @@ def test_each_profile_compares_its_own_size_with_the_threshold(profile: str, siz
     reached = stand(resolved(profile=profile, model_auto_compact_token_limit=edge), FACT, told)
 
     assert (below.decision.kind, reached.decision.kind) == ("fits", "due")
-    assert below.used == 114_700
+    assert below.decision.used == below.compared == reached.decision.used == size
+    assert below.used == (size if profile == "go-agent" else 114_700)
 
 
 def test_without_a_report_everything_is_estimated() -> None:

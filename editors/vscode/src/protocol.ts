@@ -515,10 +515,12 @@ export interface TokenUsage {
   last_prompt_tokens: number;
   /** The size of the next request: the last report's input + an estimate of what came after it. */
   current_context_tokens: number | null;
+  /** The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything. */
+  compared_tokens: number | null;
   current_context_source: "measured" | "estimated" | "mixed";
   context_window: number | null;
   context_window_confidence: "override" | "observed" | "fact" | "disputed" | "guess";
-  /** Where a compaction becomes due. */
+  /** Where a compaction becomes due; null if none ever does. */
   threshold_tokens: number | null;
   /** 100 × `current_context_tokens` ÷ `context_window`. */
   percent: number | null;
@@ -551,7 +553,9 @@ export interface AppendResult {
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
 export interface Decision {
   kind: "fits" | "due" | "over";
+  /** The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens. */
   used: number;
+  /** Where a compaction becomes due; null if none ever does. */
   threshold: number | null;
   window: number | null;
 }
@@ -1285,7 +1289,7 @@ export interface TurnEnd {
 /** The context after a turn. Tokens. */
 export interface ContextUsage {
   tokens: number;
-  /** From the provider's last report. */
+  /** What the provider's last report measured, its answer included; 0 without a report. */
   usage_tokens: number;
   /** Estimated, since then. */
   trailing_tokens: number;

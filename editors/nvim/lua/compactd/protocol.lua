@@ -362,10 +362,11 @@
 ---@field reasoning_tokens integer
 ---@field last_prompt_tokens integer Input of the last report, cache included; 0 after a change of epoch until the next report.
 ---@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
+---@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything.
 ---@field current_context_source "measured"|"estimated"|"mixed"
 ---@field context_window integer|nil
 ---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess"
----@field threshold_tokens integer|nil Where a compaction becomes due.
+---@field threshold_tokens integer|nil Where a compaction becomes due; null if none ever does.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
 ---@field epoch integer
@@ -387,8 +388,8 @@
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
 ---@field kind "fits"|"due"|"over"
----@field used integer
----@field threshold integer|nil
+---@field used integer The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens.
+---@field threshold integer|nil Where a compaction becomes due; null if none ever does.
 ---@field window integer|nil
 
 --- Result of `session/context`: what the next model request must contain.
@@ -941,7 +942,7 @@
 --- The context after a turn. Tokens.
 ---@class compactd.ContextUsage
 ---@field tokens integer
----@field usage_tokens integer From the provider's last report.
+---@field usage_tokens integer What the provider's last report measured, its answer included; 0 without a report.
 ---@field trailing_tokens integer Estimated, since then.
 
 --- The numbers of the gauge changed.

@@ -138,7 +138,9 @@ class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Stays in every later view, within a cap."""
     compaction_id: str | None = None
     read_files: tuple[str, ...] = ()
+    """Of a summary: the files that were read and not changed. A summary always has it."""
     modified_files: tuple[str, ...] = ()
+    """Of a summary: the files that were changed. A summary always has it."""
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -45,7 +45,7 @@ export interface GivenSettings {
   enabled?: boolean | null;
   /** Another name of `enabled`. */
   auto?: boolean | null;
-  /** The model's window in tokens, above 0; replaces the registry's window and input limit. */
+  /** The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses. */
   context_window?: number | null;
   /** A compaction is due at this many tokens; above 0, exact up to the cap. */
   model_auto_compact_token_limit?: number | null;
@@ -476,7 +476,9 @@ export interface Meta {
   /** Stays in every later view, within a cap. */
   pinned?: boolean;
   compaction_id?: string | null;
+  /** Of a summary: the files that were read and not changed. A summary always has it. */
   read_files?: string[];
+  /** Of a summary: the files that were changed. A summary always has it. */
   modified_files?: string[];
 }
 

@@ -28,7 +28,7 @@
 ---@field profile? string|nil `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`.
 ---@field enabled? boolean|nil False: no compaction but `session/compact`; a provider's overflow reaches the caller.
 ---@field auto? boolean|nil Another name of `enabled`.
----@field context_window? integer|nil The model's window in tokens, above 0; replaces the registry's window and input limit.
+---@field context_window? integer|nil The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses.
 ---@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens; above 0, exact up to the cap.
 ---@field threshold_ratio? number|nil The same as a share of the window, above 0 and at most 1.
 ---@field reserve_tokens? integer|nil The same as what stays free of the window, in tokens; 0 or more.
@@ -335,8 +335,8 @@
 ---@field synthetic? boolean No person wrote it.
 ---@field pinned? boolean Stays in every later view, within a cap.
 ---@field compaction_id? string|nil
----@field read_files? string[]
----@field modified_files? string[]
+---@field read_files? string[] Of a summary: the files that were read and not changed. A summary always has it.
+---@field modified_files? string[] Of a summary: the files that were changed. A summary always has it.
 
 --- Result of `session/start`.
 ---@class compactd.StartResult

@@ -138,7 +138,9 @@ class Meta(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Stays in every later view, within a cap."""
     compaction_id: str | None = None
     read_files: tuple[str, ...] = ()
+    """Of a summary: the files that were read and not changed. A summary always has it."""
     modified_files: tuple[str, ...] = ()
+    """Of a summary: the files that were changed. A summary always has it."""
 
 
 class Message(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -197,11 +199,14 @@ class TokenUsage(Struct, frozen=True, kw_only=True):
     compaction, prune, undo, redo, branch and redaction."""
     current_context_tokens: int | None = None
     """The size of the next request: the last report's input + an estimate of what came after it."""
+    compared_tokens: int | None = None
+    """The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an
+    estimate of everything."""
     current_context_source: Literal["measured", "estimated", "mixed"] = "estimated"
     context_window: int | None = None
     context_window_confidence: Confidence = "guess"
     threshold_tokens: int | None = None
-    """Where a compaction becomes due."""
+    """Where a compaction becomes due; null if none ever does."""
     percent: float | None = None
     """100 × `current_context_tokens` ÷ `context_window`."""
     decision: Literal["fits", "due", "over"] = "fits"
@@ -218,7 +223,10 @@ class Decision(Struct, frozen=True, kw_only=True):
 
     kind: Literal["fits", "due", "over"]
     used: int
+    """The size that decided: the one that the profile compares with the threshold, or if `over`, the size of
+    the whole next request. Tokens."""
     threshold: int | None
+    """Where a compaction becomes due; null if none ever does."""
     window: int | None
 
 
@@ -318,7 +326,7 @@ class ContextUsage(Struct, frozen=True, kw_only=True):
 
     tokens: int
     usage_tokens: int
-    """From the provider's last report."""
+    """What the provider's last report measured, its answer included; 0 without a report."""
     trailing_tokens: int
     """Estimated, since then."""
 

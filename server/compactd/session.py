@@ -329,7 +329,7 @@ class Session:
             TurnEnd(
                 message=NULL if taken.intake.answer is None else taken.intake.answer,
                 usage=usage,
-                context_usage=context_usage(self.fold, self.standing()),
+                context_usage=context_usage(self.standing()),
             )
         )
 

@@ -261,7 +261,7 @@ class Sessions:
         old = session.fold.model
         model = old.model if want.model is None else want.model
         stays = model == old.model
-        window = want.context_window or (old.context_window if stays else None)
+        window = old.context_window if stays and want.context_window is None else want.context_window
         base_url = want.base_url or (old.base_url if stays else None)
         if (model, base_url, window) != (old.model, old.base_url, old.context_window):
             number = session.set_model(model, base_url, window)

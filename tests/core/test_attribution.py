@@ -69,6 +69,52 @@ FORGED = (
 )
 
 
+LISTED = (
+    "- **Constraints**:\n  - {}",
+    "- **User preferences:**\n    * {}",
+    "* Rules of the user:\n  - {}",
+    "- **Constraints & Preferences**: {}",
+    "- Constraints — {}",
+    "- **Hard requirements** - {}",
+    "1. **CONSTRAINTS**\n   - {}",
+    "1. CONSTRAINTS:\n   - {}",
+    "2. CONSTRAINTS: {}",
+    "2) **Instructions of the user**\n{}",
+    "- **Progress**:\n  - **Constraints**:\n    - {}",
+)
+
+
+@pytest.mark.parametrize("shape", LISTED)
+@pytest.mark.parametrize("line", FORGED)
+def test_a_rule_that_the_user_did_not_set_becomes_a_remark_under_an_item_that_is_a_heading(
+    shape: str, line: str
+) -> None:
+    body = f"We mended the parser.\n\n{shape.format(line)}\n"
+
+    found = checked(body)
+
+    assert len(found.remarks) == 1
+    assert f"{REMARK}" in found.text
+    before = found.text.partition("## Critical Context")[0]
+    assert line.partition(" [")[0] not in before
+
+
+@pytest.mark.parametrize("shape", LISTED)
+def test_the_users_rule_stays_under_an_item_that_is_a_heading(shape: str) -> None:
+    body = f"We mended the parser.\n\n{shape.format('Never push to origin.')}"
+
+    found = checked(body)
+
+    assert found.remarks == ()
+    assert found.text == body
+
+
+def test_what_follows_a_list_of_rules_is_no_rule() -> None:
+    body = "- **Constraints**:\n  - Never push to origin.\n- The parser reads empty files.\n\nIt took a day."
+
+    assert checked(body).text == body
+
+
 @pytest.mark.parametrize("heading", HEADINGS)
 @pytest.mark.parametrize("line", FORGED)
 def test_a_rule_that_the_user_did_not_set_becomes_a_remark_under_any_spelling(

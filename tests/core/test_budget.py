@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from compactd.core.budget import Size, Standing, Window, keep_of, room, stand, summary_budget
 from compactd.core.settings import PROFILES
@@ -82,6 +83,32 @@ def test_without_a_window_these_profiles_never_compact(profile: str) -> None:
     found = at(10_000_000, Window(), profile=profile)
 
     assert found.decision == Decision(kind="fits", used=10_000_000, threshold=None, window=None)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_window_of_0_is_no_limit_under_any_profile(profile: str) -> None:
+    found = at(10_000_000, FACT, profile=profile, context_window=0)
+
+    assert found.decision == Decision(kind="fits", used=10_000_000, threshold=None, window=None)
+    assert (found.cap, found.confidence) == (None, "override")
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_limit_of_the_user_is_exact_beside_a_window_of_0(profile: str) -> None:
+    given = {"profile": profile, "context_window": 0, "model_auto_compact_token_limit": 9_000}
+
+    assert [at(size, FACT, **given).decision.kind for size in (8_999, 9_001)] == ["fits", "due"]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_what_a_provider_refused_limits_a_window_of_0(profile: str) -> None:
+    named = at(10, replace(FACT, observed=64_000), profile=profile, context_window=0)
+    unnamed = at(10, replace(FACT, rejected=True), profile=profile, context_window=0)
+
+    assert (named.window, named.cap) == (64_000, 64_000)
+    assert "no limit" in named.warnings[0]
+    after = PROFILES[profile].rules.unknown.after_rejection
+    assert (unnamed.window, unnamed.confidence) == (after, "override" if after is None else "guess")
 
 
 def test_after_a_rejection_an_unknown_window_is_taken_for_128000() -> None:
@@ -234,7 +261,8 @@ def test_each_profile_compares_its_own_size_with_the_threshold(profile: str, siz
     reached = stand(resolved(profile=profile, model_auto_compact_token_limit=edge), FACT, told)
 
     assert (below.decision.kind, reached.decision.kind) == ("fits", "due")
-    assert below.used == 114_700
+    assert below.decision.used == below.compared == reached.decision.used == size
+    assert below.used == (size if profile == "go-agent" else 114_700)
 
 
 def test_without_a_report_everything_is_estimated() -> None:

@@ -268,8 +268,6 @@ def test_a_split_turn_without_a_model_names_the_steps_of_its_prefix(strategy: st
         (Reply(text=""), "empty"),
         (Reply(text="  \n "), "empty"),
         (Reply(text=FORM), "empty"),
-        (Reply(text=GOOD, stop_reason="length"), "cut off"),
-        (Reply(text=GOOD, stop_reason="MAX_TOKENS"), "cut off"),
         (Reply(text=GOOD, stop_reason="refusal"), "refused"),
         (Reply(text=GOOD, stop_reason="content_filter"), "refused"),
         (Reply(text=GOOD, stop_reason="tool_use"), "ended with tool_use"),
@@ -287,6 +285,94 @@ def test_what_is_no_summary_gives_way_to_the_next_strategy(answer: Answer, why: 
     assert isinstance(end, Draft)
     assert end.result.strategy == "extract"
     assert why in end.result.reason
+
+
+@pytest.mark.parametrize("reason", ["length", "MAX_TOKENS"])
+def test_an_answer_that_was_cut_off_is_gone_on_with(reason: str) -> None:
+    begun, rest = GOOD[:80], GOOD[80:]
+    script = [(Reply(text=begun, stop_reason=reason),), (Reply(text=rest, stop_reason="stop"),)]
+
+    asked, end = run("U90 A90 U90 A90", script, replace(ASKED, force=True))
+
+    assert isinstance(end, Draft)
+    assert end.result.strategy == "summarize"
+    assert GOOD in end.summary
+    (first,), (second,) = asked
+    assert second.prompt.startswith(first.prompt), "a model remembers nothing: it gets the transcript again"
+    assert f"<unfinished-summary>\n{begun}\n</unfinished-summary>" in second.prompt
+
+
+def test_a_model_that_begins_its_summary_anew_is_taken_at_its_second_word() -> None:
+    script = [(Reply(text=GOOD[:80], stop_reason="length"),), (Reply(text=GOOD),)]
+
+    end = run("U90 A90 U90 A90", script, replace(ASKED, force=True))[1]
+
+    assert isinstance(end, Draft)
+    assert end.summary.count("## Goal") == 1
+
+
+@pytest.mark.parametrize("text", ["", GOOD[:80]], ids=["all was reasoning", "twice"])
+def test_an_answer_that_stays_cut_off_is_asked_for_in_two_halves(text: str) -> None:
+    cut = (Reply(text=text, stop_reason="length"),)
+    script = [cut, *([cut] if text else []), (Reply(text=GOOD),), (Reply(text=f"{GOOD}\n- More."),)]
+
+    asked, end = run("U90 A90 U90 A90", script, replace(ASKED, force=True))
+
+    assert isinstance(end, Draft)
+    assert end.result.strategy == "summarize"
+    assert "- More." in end.summary
+    (whole,), *_, (one,), (other,) = asked
+    said = [ask.prompt.partition("<conversation>")[2].partition("</conversation>")[0] for ask in (one, other)]
+    assert [ask.purpose for ask in (whole, one, other)] == ["history", "history", "merge"]
+    assert all(part.strip() and len(part) < len(whole.prompt) for part in said)
+    assert said[0] != said[1]
+
+
+def test_a_model_whose_every_answer_is_cut_off_gives_way_after_a_few_questions() -> None:
+    cut = (Reply(text=GOOD, stop_reason="length"),)
+
+    asked, end = run("U90 A90 U90 A90", [cut] * 9, replace(ASKED, force=True))
+
+    assert isinstance(end, Draft)
+    assert (end.result.strategy, len(asked)) == ("extract", 4)
+    assert "cut off" in end.result.reason
+
+
+LISTED = (
+    "{n}. {heading}: {words}",
+    "- **{heading}**: {words}",
+    "* __{heading}__ — {words}",
+    "{n}) **{heading}:**\n   - {words}",
+    "- {heading}:\n    - {words}",
+    "## {n}. {heading}\n- {words}",
+    "**{n}. {heading}**\n- {words}",
+)
+
+
+@pytest.mark.parametrize("shape", LISTED)
+def test_headings_that_are_items_of_a_list_are_headings(shape: str) -> None:
+    answer = "Here it is:\n\n" + "\n".join(
+        shape.format(n=n, heading=heading.replace("&", "and").upper(), words=f"word {n}.")
+        for n, heading in enumerate(HEADINGS, 1)
+    )
+
+    found, why = summary_in(Reply(text=answer), HEADINGS)
+
+    assert why == ""
+    assert found == "\n".join(f"## {heading}\n- word {n}." for n, heading in enumerate(HEADINGS, 1))
+
+
+def test_an_item_below_another_is_no_heading() -> None:
+    answer = "1. GOAL: mend it\n2. PROGRESS: half\n   - Next Steps: none yet\n3. NEXT STEPS: test\n"
+
+    found, why = summary_in(Reply(text=answer), HEADINGS)
+
+    assert why == ""
+    assert [line for line in found.splitlines() if line.startswith("##")] == [
+        "## Goal",
+        "## Progress",
+        "## Next Steps",
+    ]
 
 
 @pytest.mark.parametrize(

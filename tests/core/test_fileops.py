@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -34,6 +35,43 @@ def test_a_path_alone_is_a_read_and_with_new_content_a_modification_whatever_the
     )
 
     assert files_of(items) == (("a.py",), ("b.py", "c.py", "d.py"))
+
+
+PATCH = """*** Begin Patch
+*** Add File: new.py
++x = 1
+*** Update File: src/old name.py
+*** Move to: src/moved.py
+@@ def f():
+-    return 1
++    return "*** Delete File: quoted.py"
+*** Delete File: gone.py\r
+*** End Patch
+"""
+
+
+@pytest.mark.parametrize("name", ["patch", "input", "patchText"])
+def test_a_patch_that_names_its_files_changes_each(name: str) -> None:
+    items = call(1, "apply_patch", **{name: PATCH})
+
+    assert files_of(items) == ((), ("new.py", "src/old name.py", "src/moved.py", "gone.py"))
+
+
+def test_a_patch_that_came_alone_changes_its_files() -> None:
+    bare = ToolCall(call_id="t1", name="apply_patch", arguments=Raw(msgspec.json.encode(PATCH)))
+    item = Item(entry_id="e1", body=Message(role="assistant", content=(bare,)), tokens=1)
+
+    assert files_of((item,)) == ((), ("new.py", "src/old name.py", "src/moved.py", "gone.py"))
+
+
+def test_text_that_quotes_a_patch_names_no_file() -> None:
+    items = (
+        *call(1, "note", input=f"This is how:\n{PATCH}"),
+        *call(3, "apply_patch", failed=True, patch=PATCH),
+        *call(5, "send", text=PATCH),
+    )
+
+    assert files_of(items) == ((), ())
 
 
 def test_a_file_read_then_modified_is_listed_as_modified_only() -> None:

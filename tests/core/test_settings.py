@@ -127,7 +127,6 @@ def test_a_settings_own_name_counts_before_its_other_name() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("context_window", 0),
         ("context_window", -1),
         ("model_auto_compact_token_limit", 0),
         ("threshold_ratio", 0.0),

@@ -48,6 +48,8 @@ class Spec(NamedTuple):
     """The walk back stops where the total reaches keep; else where it exceeds it."""
     lands: dict[str, int]
     """Messages that stay of `tail`, by the kind of message that the walk stops at."""
+    inclusive: bool = False
+    """Due at the threshold; else above it."""
 
 
 FORWARD = {"user": 4, "assistant": 2}
@@ -63,6 +65,7 @@ SPECS = {
         overflow=lambda w: w // 5,
         at_or_above=False,
         lands=FORWARD,
+        inclusive=True,
     ),
     # go-agent.md: "context_tokens > context_window - reserve_tokens", 16384, 20000.
     "go-agent": Spec(

@@ -91,6 +91,7 @@ def test_each_profile_compares_its_own_size_with_the_limit(
         if trailing:
             answer = append(daemon, session, user(trailing))
         kinds.append(answer["decision"]["kind"])
+        assert answer["decision"]["used"] == answer["token_usage"]["compared_tokens"] == size
 
     assert kinds == ["due", "due" if inclusive else "fits", "fits"]
 

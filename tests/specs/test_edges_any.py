@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from e2e.client import Daemon
 from e2e.talk import assistant, result, user
-from specs.formulas import Step, spec_cut, spec_prune
-from specs.wire import append, compact, started
+from specs.formulas import SPECS, Step, spec_cut, spec_prune
+from specs.wire import PROFILES, append, compact, started
 
 SOME = settings(
     max_examples=40,
@@ -22,6 +22,59 @@ SOME = settings(
 
 SIZES = st.integers(150, 600)
 """Tokens of a message: so many that a summary of any one of them is smaller."""
+
+
+@st.composite
+def reports(draw: st.DrawFn) -> dict[str, int]:
+    """A report of a request near a window of 100,000, or far below it."""
+    output = draw(st.integers(0, 9_000))
+    return {
+        "input_tokens": draw(st.one_of(st.integers(0, 1_000), st.integers(60_000, 100_000))),
+        "output_tokens": output,
+        "cache_read_tokens": draw(st.integers(0, 9_000)),
+        "cache_write_tokens": draw(st.integers(0, 9_000)),
+        "reasoning_tokens": draw(st.integers(0, output)),
+    }
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@given(
+    usage=st.none() | reports(),
+    sizes=st.tuples(st.integers(1, 90_000), st.integers(1, 9_000), st.integers(0, 20_000)),
+    limit=st.none() | st.integers(60_000, 100_000),
+    enabled=st.booleans(),
+)
+@SOME
+def test_what_is_decided_follows_from_the_sizes_that_are_shown(
+    daemon: Daemon,
+    profile: str,
+    usage: dict[str, int] | None,
+    sizes: tuple[int, int, int],
+    limit: int | None,
+    enabled: bool,
+) -> None:
+    given = {"enabled": enabled} | ({} if limit is None else {"model_auto_compact_token_limit": limit})
+    session = started(daemon, profile, 100_000, settings=given, persist=False)
+    report = {} if usage is None else {"usage": usage}
+    append(daemon, session, user(sizes[0]), assistant(sizes[1]), **report)
+
+    told = append(daemon, session, user(sizes[2]))
+
+    decision, shown = told["decision"], told["token_usage"]
+    used, threshold = decision["used"], decision["threshold"]
+    is_reached = threshold is not None and (
+        used >= threshold if SPECS[profile].inclusive else used > threshold
+    )
+    match decision["kind"]:
+        case "over":
+            assert used > 100_000 - 1024
+            assert shown["current_context_tokens"] == used
+        case kind:
+            assert (kind == "due") is is_reached
+            assert shown["compared_tokens"] == used
+    assert shown["threshold_tokens"] == threshold
+    assert (threshold is None) is not enabled
+    assert shown["decision"] == decision["kind"]
 
 
 @st.composite

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from e2e.client import Daemon
-from e2e.talk import CHARS4, assistant, turns, user
+from e2e.talk import CHARS4, assistant, said, turns, user
 from providers.loopback import Loopback
-from specs.evmts import HEADINGS, SUMMARY, by_a_model, filled
-from specs.wire import append, compact, started, state
+from specs.evmts import HEADINGS, SUMMARY, TOO_SHORT, by_a_model, filled
+from specs.wire import append, compact, started, state, view
 
 # --- technical-requirements -------------------------------------------------------------------------
 
@@ -58,10 +58,20 @@ def test_a_model_is_asked_for_the_five_headings_and_must_keep_to_them(
 
 
 def test_the_compact_endpoint_answers_with_what_the_spec_names(daemon: Daemon) -> None:
-    done = compact(daemon, filled(daemon))
+    session = filled(daemon)
 
-    named = {"compacted", "reason", "messages_removed", "tokens_before", "tokens_after", "tokens_saved"}
-    assert named <= done.keys()
+    done = compact(daemon, session)
+
+    summary, *preserved = view(daemon, session)
+    after = daemon.call("session/context", session_id=session)["tokens"]
+    assert (done["compacted"], done["reason"], done["messages_removed"]) == (True, "", 15)
+    assert (done["tokens_before"], done["tokens_after"]) == (4000, after)
+    assert done["tokens_saved"] == 4000 - after > 0
+    assert done["summary"] == said(summary)
+    assert [said(message) for message in preserved] == [said(message) for message in turns(10, 200)[-5:]]
+    short = compact(daemon, filled(daemon, *turns(3, 200)))
+    assert (short["compacted"], short["reason"], short["summary"]) == (False, TOO_SHORT, "")
+    assert (short["messages_removed"], short["tokens_saved"]) == (0, 0)
     assert daemon.refusal("session/compact", session_id="nobody").code == 1001
 
 

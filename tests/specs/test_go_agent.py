@@ -14,7 +14,19 @@ from e2e.client import Daemon
 from e2e.own_loop import Talk
 from e2e.talk import Message, assistant, result, said, text, turns, user
 from providers.loopback import Answer, Call, Loopback
-from specs.wire import MODEL, SUMMARY, append, begin, compact, journal, report, started, state, view
+from specs.wire import (
+    MODEL,
+    OVERFLOW,
+    SUMMARY,
+    append,
+    begin,
+    compact,
+    journal,
+    report,
+    started,
+    state,
+    view,
+)
 
 MODELLED = {"model": MODEL}
 
@@ -60,18 +72,37 @@ def test_a_turn_begins_with_a_compaction_above_183616_of_200000_tokens(
 
 
 def test_the_check_is_made_before_every_request_of_a_turn(daemon: Daemon, server: Loopback) -> None:
-    calls = (Call("read", '{"path": "a.py"}', "c1"),)
-    server.play(Answer(calls=calls, input_tokens=90_000), Answer(text=SUMMARY), Answer(text="done"))
-    talk = Talk(daemon, session_of(daemon, 100_000, model=MODEL))
+    # 83,616 of 100,000: the first step fits, the second and the third do not.
+    calls = [(Call("read", '{"path": "a.py"}', f"c{n}"),) for n in range(3)]
+    server.play(
+        Answer(calls=calls[0], input_tokens=80_000),
+        Answer(calls=calls[1], input_tokens=83_600, output_tokens=20),
+        Answer(text=SUMMARY),
+        Answer(calls=calls[2], input_tokens=90_000),
+        Answer(text=SUMMARY),
+        Answer(text="done"),
+    )
+    talk = Talk(
+        daemon, session_of(daemon, 100_000, model=MODEL), lambda name, arguments: {"content": text(3000)}
+    )
     append(daemon, talk.id, *turns(30, 1000))
 
     end = talk.ask("look at it")
 
     talk.stop()
     assert end["stop_reason"] == "stop"
-    kinds = talk.types()
-    assert kinds.index("tool_execution_end") < kinds.index("compaction_start") < kinds.index("agent_end")
-    assert len(server.requests) == 3, "the call, the summary, the answer"
+    kinds = [kind for kind in talk.types() if kind in ("turn_start", "compaction_end")]
+    assert kinds == [
+        "turn_start",
+        "turn_start",
+        "compaction_end",
+        "turn_start",
+        "compaction_end",
+        "turn_start",
+    ]
+    asked = ["<conversation>" in request.raw.decode() for request in server.requests]
+    assert asked == [False, False, True, False, True, False]
+    assert server.requests[3].tokens < server.requests[1].tokens
 
 
 def batch(number: int, size: int) -> list[Message]:
@@ -106,7 +137,7 @@ def test_the_older_portion_and_nothing_else_is_sent_to_the_model(daemon: Daemon,
 
     sent = server.requests[0].raw.decode()
     assert ("OLDER" in sent, "NEWER" in sent) == (True, False)
-    for asked in ("what the user wants to reach", "Progress", "Key Decisions", "Next Steps"):
+    for asked in ("## Goal", "## Progress", "## Key Decisions", "## Next Steps"):
         assert asked in sent
     assert done["strategy"] == "summarize"
     assert "## Goal\n- Make the parser faster." in done["summary"]
@@ -200,6 +231,35 @@ def test_without_a_window_nothing_is_compacted_by_itself(daemon: Daemon) -> None
     append(daemon, session, *turns(10, 1000), usage=report(5_000_000))
 
     assert begin(daemon, session) is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"compaction": {"context_window": 0}, "context_window": 60_000},
+        {"context_window": 0},
+        {"compaction": {"context_window": 0}},
+    ],
+    ids=["compaction's", "top-level", "alone"],
+)
+def test_a_window_of_0_switches_the_threshold_off_and_no_overflow(
+    daemon: Daemon, given: dict[str, Any]
+) -> None:
+    compaction = {"profile": "go-agent", "estimator": "chars4", **given.get("compaction", {})}
+    begun = daemon.call("session/start", **{"model": SONNET, **given, "compaction": compaction})
+    session = begun["session_id"]
+
+    told = append(daemon, session, *turns(40, 1000), usage=report(5_000_000))
+    before = begin(daemon, session)
+    refused = daemon.call("turn/error", session_id=session, error=OVERFLOW)
+
+    assert (begun["token_usage"]["context_window"], begun["token_usage"]["threshold_tokens"]) == (None, None)
+    assert told["decision"] == {"kind": "fits", "used": 5_000_000, "threshold": None, "window": None}
+    assert before is None
+    assert (refused["overflow"], refused["retry"]) == (True, True)
+    assert refused["compaction"]["compacted"] is True
+    shown = daemon.call("session/configure", session_id=session)["settings"]["context_window"]
+    assert shown == {"value": 0, "source": "session/start"}
 
 
 def test_a_rejection_gives_an_unknown_window_its_limit(daemon: Daemon) -> None:

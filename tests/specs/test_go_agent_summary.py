@@ -99,7 +99,6 @@ def test_the_previous_summary_goes_into_the_new_prompt_to_be_merged(daemon: Daem
     prompt = server.requests[1].body["messages"][0]["content"][0]["text"]
     previous = prompt.partition("<previous-summary>")[2].partition("</previous-summary>")[0]
     assert previous.strip() == SUMMARY.strip()
-    assert "Merge both into one summary" in prompt
     assert prompt.count("The slow function is `scan`.") == 1, "it is not in the transcript again"
     assert "Run the fuzzer." in done["summary"]
     assert "Run the benchmark." not in done["summary"], "one document, not two"
@@ -239,6 +238,7 @@ def test_the_estimate_gives_way_to_the_providers_report_after_each_turn(daemon: 
 
 
 def test_the_end_of_a_turn_tells_tokens_usage_and_trailing(daemon: Daemon) -> None:
+    # `UsageTokens`: "tokens from last provider usage report", its answer among them; the rest came since.
     session = session_of(daemon)
     append(daemon, session, user(100))
 
@@ -248,6 +248,24 @@ def test_the_end_of_a_turn_tells_tokens_usage_and_trailing(daemon: Daemon) -> No
 
     told = [event["context_usage"] for event in daemon.events(session) if event["type"] == "turn_end"]
     assert told == [
-        {"tokens": 925, "usage_tokens": 900, "trailing_tokens": 25},
-        {"tokens": 975, "usage_tokens": 900, "trailing_tokens": 75},
+        {"tokens": 925, "usage_tokens": 925, "trailing_tokens": 0},
+        {"tokens": 975, "usage_tokens": 925, "trailing_tokens": 50},
     ]
+
+
+@pytest.mark.parametrize(("output", "kind"), [(16, "fits"), (17, "due")])
+def test_what_the_answer_reasoned_is_in_the_size_that_is_told_and_compared(
+    daemon: Daemon, output: int, kind: str
+) -> None:
+    # 183,616 is the threshold of 200,000; ten of the answer's tokens are reasoning.
+    session = session_of(daemon)
+    append(daemon, session, user(100))
+    usage = {"input_tokens": 183_600, "output_tokens": output, "reasoning_tokens": 10}
+
+    ended = daemon.call("turn/end", session_id=session, messages=[assistant(5)], usage=usage)
+
+    size = 183_600 + output
+    assert (ended["decision"]["kind"], ended["decision"]["used"]) == (kind, size)
+    told = [event["context_usage"] for event in daemon.events(session) if event["type"] == "turn_end"]
+    assert told == [{"tokens": size, "usage_tokens": size, "trailing_tokens": 0}]
+    assert state(daemon, session)["budget"]["compared"]["value"] == size

@@ -176,7 +176,11 @@ def test_before_a_prompt_is_run_the_threshold_is_checked(daemon: Daemon, server:
     talk.stop()
     kinds = talk.types()
     assert kinds.index("compaction_end") < kinds.index("turn_start")
-    assert len(server.requests) == 2
+    asked = ["<conversation>" in request.raw.decode() for request in server.requests]
+    assert asked == [True, False], "the summary, then the prompt"
+    assert "go on" in server.requests[1].raw.decode()
+    reasons = [e["trigger"] for e in daemon.events(talk.id) if e["type"] == "compaction_start"]
+    assert reasons == ["threshold"]
 
 
 def test_between_the_steps_of_a_tool_loop_it_is_checked_too(daemon: Daemon, server: Loopback) -> None:
@@ -233,4 +237,9 @@ def test_the_daemons_own_loop_sends_an_overflown_turn_again(daemon: Daemon, serv
     talk.stop()
     assert end["stop_reason"] == "stop"
     assert "retry" not in talk.types()
-    assert server.requests[-1].tokens < server.requests[0].tokens
+    rejected, summary, again = server.requests
+    assert "<conversation>" in summary.raw.decode()
+    assert "and now?" in again.raw.decode()
+    assert again.tokens < rejected.tokens
+    reasons = [e["trigger"] for e in daemon.events(talk.id) if e["type"] == "compaction_start"]
+    assert reasons == ["overflow"]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from e2e.client import Daemon
 from e2e.talk import Message, assistant, call, result, said, text, turns, user
-from providers.loopback import Answer, Loopback
+from providers.loopback import Answer, Loopback, Together
 from specs.wire import MODEL, SUMMARY, append, compact, journal, started, view
 
 MODELLED = {"model": MODEL}
@@ -113,12 +114,15 @@ def test_old_messages_are_sent_as_labelled_text(daemon: Daemon, server: Loopback
 def test_history_and_task_are_asked_for_at_once_where_the_cut_lands_in_a_task(
     daemon: Daemon, server: Loopback
 ) -> None:
-    server.play(Answer(text=SUMMARY), Answer(text=SUMMARY))
-    session = session_of(daemon, settings=MODELLED)
+    # The server answers either only while both are open: one after the other would never end.
+    both = asyncio.Barrier(2)
+    server.play(*[Together(Answer(text=SUMMARY), both)] * 2)
+    session = session_of(daemon, settings={**MODELLED, "summary_deadline_s": 20})
     append(daemon, session, *loop())
 
     done = compact(daemon, session, keep_recent=660)
 
+    assert (done["strategy"], done["reason"]) == ("summarize", "")
     sent = [request.raw.decode() for request in server.requests]
     assert (done["split_turn"], done["first_kept_entry_id"]) == (True, "e5")
     assert sorted(("HISTORY" in one, "BEGINNING" in one) for one in sent) == [(False, True), (True, False)]
@@ -142,6 +146,49 @@ def test_files_come_from_the_clients_tracker_and_from_any_tools_arguments(daemon
 
     assert sorted(done["read_files"]) == ["read.py", "seen-by-tracker.py"]
     assert sorted(done["modified_files"]) == ["built-by-tracker.py", "edit.py", "new.py"]
+
+
+def test_the_clients_tracker_is_the_sessions_whichever_message_brought_it(daemon: Daemon) -> None:
+    # klaude's `file_tracker` knows the files of the whole session; what stays verbatim brings files too.
+    session = session_of(daemon)
+    listed = []
+    for files in (
+        {"read": ["a.py", "b.py"], "modified": []},
+        {"read": ["c.py"], "modified": ["a.py"]},
+        {"read": ["a.py"], "modified": []},
+    ):
+        append(daemon, session, *turns(2, 300))
+        append(daemon, session, user(300), assistant(300), files=files)
+
+        done = compact(daemon, session, keep_recent=600)
+
+        assert said(view(daemon, session)[-1]) == text(300), "the message with the files stays"
+        assert all(path in done["summary"] for path in (*done["read_files"], *done["modified_files"]))
+        listed.append((done["read_files"], done["modified_files"]))
+
+    assert listed == [(["a.py", "b.py"], []), (["b.py", "c.py"], ["a.py"]), (["b.py", "c.py"], ["a.py"])]
+
+
+@pytest.mark.parametrize("name", ["patch", "input", "patchText"])
+def test_a_patch_names_the_files_that_it_changes(daemon: Daemon, name: str) -> None:
+    session = session_of(daemon)
+    patch = """*** Begin Patch
+*** Update File: src/b4.py
+*** Move to: src/b5.py
+@@
+-x = 1
++x = 2
+*** Add File: docs/new file.md
++Hello.
+*** Delete File: old.py
+*** End Patch"""
+    touched = [call("1", "apply_patch", **{name: patch}), result("1", 100)]
+    append(daemon, session, user(5), *touched, *turns(2, 300))
+
+    done = compact(daemon, session, keep_recent=600)
+
+    assert done["read_files"] == []
+    assert done["modified_files"] == ["src/b4.py", "src/b5.py", "docs/new file.md", "old.py"]
 
 
 def test_the_entry_holds_summary_first_kept_and_tokens_before(daemon: Daemon) -> None:

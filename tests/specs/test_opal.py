@@ -329,6 +329,7 @@ def test_history_and_turn_prefix_are_summarised_each_by_a_request_of_its_own(
     assert len(sent) == asked
     (history,) = (one for one in sent if "HISTORY" in one)
     if asked == 1:
+        assert "BEGINNING" in history, "the request of the turn, though it stays word for word"
         return
     (beginning,) = (one for one in sent if "BEGINNING" in one)
     assert "HISTORY" not in beginning

@@ -12,7 +12,7 @@ import pytest
 from e2e.client import Daemon
 from e2e.own_loop import Talk
 from e2e.talk import assistant, turns, user
-from providers.loopback import Answer, Loopback, Overflow
+from providers.loopback import Answer, Loopback, Overflow, Stall, Step, refusal
 from specs.wire import MODEL, OVERFLOW, append, begin, compact, report, started, state, view
 
 BOTH = pytest.mark.parametrize("profile", ["opal", "default"])
@@ -67,17 +67,20 @@ def test_words_that_only_look_like_an_overflow_are_told_from_one(daemon: Daemon,
 
 
 @BOTH
+@pytest.mark.parametrize(("size", "kept"), [(398, 7), (399, 5)])
 def test_a_rejected_turn_is_compacted_to_a_fifth_of_the_window_and_sent_again(
-    daemon: Daemon, profile: str
+    daemon: Daemon, profile: str, size: int, kept: int
 ) -> None:
+    # window ÷ 5 = 2,000: the last 10 tokens and five times 398 reach it, five times 399 exceed it.
     session = started(daemon, profile, 10_000)
-    append(daemon, session, *turns(8, 400), user(10))
+    append(daemon, session, *turns(8, size), user(10))
 
     told = daemon.call("turn/error", session_id=session, error=OVERFLOW)
 
     assert (told["overflow"], told["retry"]) == (True, True)
     assert told["compaction"]["trigger"] == "overflow"
-    assert told["compaction"]["kept_messages"] == 5, "window ÷ 5 = 2,000: five are 1,610, six 2,010"
+    assert told["compaction"]["kept_messages"] == kept
+    assert len(view(daemon, session)) == 1 + kept
 
 
 @BOTH
@@ -109,16 +112,18 @@ def test_the_daemons_own_loop_sends_the_turn_again_at_once_and_counts_no_retry(
 
 def test_an_overflow_that_repeats_ends(daemon: Daemon) -> None:
     session = started(daemon, "opal", 100_000)
-    append(daemon, session, user(500), assistant(900))
+    append(daemon, session, user(500), assistant(900), *turns(6, 2000), user(10))
+    sizes = [daemon.call("session/context", session_id=session)["tokens"]]
 
-    retries = []
-    while len(retries) < 10:
+    while len(sizes) < 10:
         told = daemon.call("turn/error", session_id=session, error=OVERFLOW)
-        retries.append(told["retry"])
         if not told["retry"]:
             break
+        sizes.append(daemon.call("session/context", session_id=session)["tokens"])
 
-    assert len(retries) <= 4, "their loop has no end with two messages"
+    assert 2 <= len(sizes) <= 4, "their loop has no end with two messages"
+    assert sizes == sorted(set(sizes), reverse=True), "each attempt sends less"
+    assert told["floor"] is not None
 
 
 @BOTH
@@ -208,6 +213,32 @@ def test_the_window_is_in_every_agent_end(daemon: Daemon, server: Loopback) -> N
     end = talk.ask("hi")
 
     talk.stop()
+    assert (end["context_window"], end["usage"]["context_window"]) == (64_000, 64_000)
+
+
+@pytest.mark.parametrize(
+    ("step", "reason"),
+    [
+        (Answer(text="hel", stop="length"), "length"),
+        (refusal(), "refusal"),
+        (Stall("hel"), "aborted"),
+    ],
+    ids=["length", "refusal", "abort"],
+)
+def test_the_window_is_in_the_agent_end_however_a_prompt_ends(
+    daemon: Daemon, server: Loopback, step: Step, reason: str
+) -> None:
+    server.play(step)
+    talk = Talk(daemon, started(daemon, "opal", 64_000, model=MODEL))
+
+    turn = talk.prompt("hi")
+    if reason == "aborted":
+        daemon.event("message_delta", talk.id)
+        daemon.call("agent/abort", session_id=talk.id)
+    end = talk.end(turn)
+
+    talk.stop()
+    assert (end["type"], end["stop_reason"]) == ("agent_end", reason)
     assert (end["context_window"], end["usage"]["context_window"]) == (64_000, 64_000)
 
 

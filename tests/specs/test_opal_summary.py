@@ -77,12 +77,12 @@ def test_a_key_alone_sends_nothing_anywhere(daemon: Daemon, server: Loopback) ->
 
 
 @pytest.mark.parametrize(
-    "step", [Answer(text=""), length_stop(SUMMARY), Fail(status=401)], ids=["empty", "cut", "refused"]
+    "step", [Answer(text=""), length_stop(SUMMARY), Fail(status=401)], ids=["empty", "always cut", "refused"]
 )
 def test_where_the_model_fails_opal_falls_back_to_truncate(
     daemon: Daemon, server: Loopback, step: Any
 ) -> None:
-    server.play(step)
+    server.play(*[step] * 6)
     session = started(daemon, "opal", 100_000, settings=MODELLED)
     append(daemon, session, *turns(10, 200))
 
@@ -90,6 +90,20 @@ def test_where_the_model_fails_opal_falls_back_to_truncate(
 
     assert (done["compacted"], done["strategy"]) == (True, "truncate")
     assert done["reason"].startswith("summarize: ")
+    assert len(server.requests) <= 6
+
+
+@BOTH
+def test_a_summary_that_was_cut_off_is_gone_on_with(daemon: Daemon, server: Loopback, profile: str) -> None:
+    server.play(length_stop(SUMMARY[:200]), Answer(text=SUMMARY[200:]))
+    session = started(daemon, profile, 100_000, settings=MODELLED)
+    append(daemon, session, *turns(10, 200))
+
+    done = compact(daemon, session, keep_recent=600)
+
+    assert (done["strategy"], len(server.requests)) == ("summarize", 2)
+    assert "- The slow function is `scan`." in done["summary"]
+    assert done["summary"].count("## Goal") == 1
 
 
 def test_truncate_tells_how_many_of_which_role_and_the_files(daemon: Daemon) -> None:
@@ -158,7 +172,6 @@ def test_an_earlier_summary_is_merged_and_sent_once(daemon: Daemon, server: Loop
     first, second = (request.raw.decode() for request in server.requests)
     assert "<previous-summary>" not in first
     assert second.count("</previous-summary>") == second.count("Never change the grammar.") == 1
-    assert "Merge both into one summary" in second
     assert "Run the quick benchmark." in done["summary"]
     assert len([m for m in view(daemon, session) if m.get("meta")]) == 1, "one summary, not two"
 
@@ -179,9 +192,16 @@ def test_a_user_who_types_the_prefix_of_a_summary_is_no_summary(daemon: Daemon, 
 
 
 @BOTH
-def test_the_summary_is_one_users_message_with_its_files_as_metadata(daemon: Daemon, profile: str) -> None:
+@pytest.mark.parametrize(
+    ("touched", "read", "modified"),
+    [(TOUCHED, ["a.py"], ["b.py"]), (TOUCHED[:2], ["a.py"], []), (TOUCHED[2:], [], ["b.py"]), ([], [], [])],
+    ids=["both", "read", "modified", "none"],
+)
+def test_the_summary_is_one_users_message_with_its_files_as_metadata(
+    daemon: Daemon, profile: str, touched: list[Message], read: list[str], modified: list[str]
+) -> None:
     session = started(daemon, profile, 100_000)
-    append(daemon, session, user(10), *TOUCHED, *turns(4, 200))
+    append(daemon, session, user(10), *touched, *turns(4, 200))
 
     done = compact(daemon, session, keep_recent=600)
 
@@ -191,8 +211,8 @@ def test_the_summary_is_one_users_message_with_its_files_as_metadata(daemon: Dae
     assert first["meta"] == {
         "type": "compaction_summary",
         "compaction_id": done["compaction_id"],
-        "read_files": ["a.py"],
-        "modified_files": ["b.py"],
+        "read_files": read,
+        "modified_files": modified,
     }
     assert chars4(said(first)) == done["tokens_after"] - done["kept_messages"] * 200
     assert len(rest) == done["kept_messages"]

@@ -81,6 +81,19 @@ def test_without_a_known_context_there_is_no_limit(daemon: Daemon) -> None:
     assert (decision["kind"], decision["threshold"], decision["window"]) == ("fits", None, None)
 
 
+def test_a_context_of_0_is_unlimited_and_a_refusal_is_still_answered(daemon: Daemon) -> None:
+    session = started(daemon, "opencode", 0, model=MODEL, persist=False)
+
+    told = append(daemon, session, *turns(40, 1000), usage=usage(90_000_000, 5))
+    before = begin(daemon, session)
+    refused = daemon.call("turn/error", session_id=session, error=OVERFLOW)
+
+    assert told["decision"] == {"kind": "fits", "used": 90_000_005, "threshold": None, "window": None}
+    assert before is None
+    assert (refused["overflow"], refused["retry"]) == (True, True)
+    assert refused["compaction"]["tokens_after"] < 40_000
+
+
 def test_after_a_refusal_without_figures_an_unknown_context_is_128000(daemon: Daemon) -> None:
     # behaviour.md, "unknown window": where the spec would be refused again and again.
     session = started(daemon, "opencode", model="acme/unheard-of-9", persist=False)

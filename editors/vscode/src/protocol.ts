@@ -45,7 +45,7 @@ export interface GivenSettings {
   enabled?: boolean | null;
   /** Another name of `enabled`. */
   auto?: boolean | null;
-  /** The model's window in tokens, above 0; replaces the registry's window and input limit. */
+  /** The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses. */
   context_window?: number | null;
   /** A compaction is due at this many tokens; above 0, exact up to the cap. */
   model_auto_compact_token_limit?: number | null;
@@ -488,7 +488,9 @@ export interface Meta {
   /** Stays in every later view, within a cap. */
   pinned?: boolean;
   compaction_id?: string | null;
+  /** Of a summary: the files that were read and not changed. A summary always has it. */
   read_files?: string[];
+  /** Of a summary: the files that were changed. A summary always has it. */
   modified_files?: string[];
 }
 
@@ -527,10 +529,12 @@ export interface TokenUsage {
   last_prompt_tokens: number;
   /** The size of the next request: the last report's input + an estimate of what came after it. */
   current_context_tokens: number | null;
+  /** The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything. */
+  compared_tokens: number | null;
   current_context_source: "measured" | "estimated" | "mixed";
   context_window: number | null;
   context_window_confidence: "override" | "observed" | "fact" | "disputed" | "guess";
-  /** Where a compaction becomes due. */
+  /** Where a compaction becomes due; null if none ever does. */
   threshold_tokens: number | null;
   /** 100 × `current_context_tokens` ÷ `context_window`. */
   percent: number | null;
@@ -566,7 +570,9 @@ export interface AppendResult {
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
 export interface Decision {
   kind: "fits" | "due" | "over";
+  /** The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens. */
   used: number;
+  /** Where a compaction becomes due; null if none ever does. */
   threshold: number | null;
   window: number | null;
 }
@@ -1309,7 +1315,7 @@ export interface TurnEnd {
 /** The context after a turn. Tokens. */
 export interface ContextUsage {
   tokens: number;
-  /** From the provider's last report. */
+  /** What the provider's last report measured, its answer included; 0 without a report. */
   usage_tokens: number;
   /** Estimated, since then. */
   trailing_tokens: number;

@@ -5,7 +5,9 @@ An empty, truncated, refused or template answer is a failure, never a summary (b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
+from textwrap import dedent
 
 from msgspec import Struct
 
@@ -54,8 +56,11 @@ REFUSAL_CHARS = 600
 PREAMBLE_CHARS = 400
 """Of "Here is the summary:" before the first heading, which is left out."""
 
-TAGS = ("read-files", "modified-files", "previous-summary", "conversation")
+TAGS = ("read-files", "modified-files", "previous-summary", "unfinished-summary", "conversation")
 """Blocks that a model may write although they are not its to write."""
+
+RESTART_CHARS = 24
+"""Characters with which a continuation begins as the summary does, if it is the whole summary again."""
 
 REPEATED = 0.8
 """Share of a rule's words that a line has in common with it where it repeats the rule."""
@@ -109,6 +114,20 @@ def summary_in(
             return _checked(cleaned(text), headings, placeholders)
 
 
+def is_cut_off(answer: Answer) -> bool:
+    """The model stopped at its output limit, or at the end of its window."""
+    return isinstance(answer, Reply) and (answer.stop_reason or "").lower() in TRUNCATED
+
+
+def continued(begun: str, more: str) -> str:
+    """A summary that was cut off, with what the model wrote when it was asked to go on. Some begin anew."""
+    again = begun.strip()[:RESTART_CHARS]
+    if len(again) == RESTART_CHARS and more.strip().startswith(again):
+        return more
+    is_new_line = more.startswith(("#", "- ", "* ")) and not begun.endswith("\n")
+    return f"{begun}\n{more}" if is_new_line else begun + more
+
+
 def cleaned(text: str) -> str:
     """`text` without a fence around it and without blocks that code writes. O(text)."""
     text = text.strip()
@@ -142,6 +161,41 @@ def without_rules(summary: str, rules: str, said: str) -> str:
     return "\n".join(kept)
 
 
+_MARKS = r"(?:[-*•+]\s+|\(?\d{1,2}[.)]\s+|\#{1,6}\s+)*[*_]*(?:\d{1,2}[.)]\s+)?"
+
+
+def with_headings(text: str, headings: tuple[str, ...]) -> str:
+    """`text` with those of `headings` that it writes as items of a list written as headings: `1. GOAL: …`,
+    `- **Goal**`, `## 1. Goal`. What follows such an item on its line becomes an item under it. Of items with
+    one name the first counts, and only the outermost ones. O(text × headings)."""
+    lines = text.split("\n")
+    found: dict[int, tuple[str, str]] = {}
+    for heading in headings:
+        words = r"\s+".join("(?:&|and)" if w == "&" else re.escape(w) for w in heading.split())
+        shape = re.compile(
+            rf"{_MARKS}{words}[*_]*\s*(?:[:：][*_]*|\s[–—-]+\s|\Z)(?P<rest>.*)\Z", re.IGNORECASE
+        )
+        for at, line in enumerate(lines):
+            match = shape.match(line.strip())
+            if match is not None:
+                found[at] = (heading, match["rest"].strip())
+    least = min((_indent(lines[at]) for at in found), default=0)
+    taken: set[str] = set()
+    parts: list[str] = []
+    body: list[str] = []
+    for at, line in enumerate(lines):
+        heading, rest = found.get(at, ("", ""))
+        if heading and heading not in taken and _indent(line) == least:
+            taken.add(heading)
+            parts += [dedent("\n".join(body)), f"## {heading}"]
+            body = []
+            if rest:
+                parts.append(f"- {rest}")
+        else:
+            body.append(line)
+    return "\n".join(part for part in (*parts, dedent("\n".join(body))) if part.strip())
+
+
 def heading_of(line: str) -> str:
     """A heading's words in lower case, without `#`, `*`, `:`; empty for a line that is none."""
     bare = line.strip()
@@ -160,9 +214,11 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
     if any(placeholder in text for placeholder in placeholders):
         return "", "the model gave the empty form back"
     lines = text.splitlines()
-    wanted = {heading.lower() for heading in headings}
-    places = {heading: at for at, line in enumerate(lines) if (heading := heading_of(line)) in wanted}
-    if headings[0].lower() not in places or 2 * len(places) < len(headings):
+    places = _places(lines, headings)
+    if not _has_enough(places, headings):
+        lines = with_headings(text, headings).splitlines()
+        places = _places(lines, headings)
+    if not _has_enough(places, headings):
         return "", "the model's answer has not the headings it was asked for"
     first = min(places.values())
     if len("\n".join(lines[:first])) <= PREAMBLE_CHARS:
@@ -170,6 +226,20 @@ def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]
     if not any(_says(line) for line in lines):
         return "", "the model's summary was empty"
     return "\n".join(lines).strip(), ""
+
+
+def _places(lines: Sequence[str], headings: tuple[str, ...]) -> dict[str, int]:
+    """The lines at which headings stand, by their lower-case words."""
+    wanted = {heading.lower() for heading in headings}
+    return {heading: at for at, line in enumerate(lines) if (heading := heading_of(line)) in wanted}
+
+
+def _has_enough(places: Mapping[str, int], headings: tuple[str, ...]) -> bool:
+    return headings[0].lower() in places and 2 * len(places) >= len(headings)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _words(line: str) -> frozenset[str]:

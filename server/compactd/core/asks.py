@@ -7,16 +7,26 @@ has the model. (Rules: behaviour.md, "Summarise".)
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Generator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from compactd.core.answers import Answer, Reply, cleaned, summary_in, without_rules
+from compactd.core.answers import (
+    Answer,
+    Reply,
+    cleaned,
+    continued,
+    is_cut_off,
+    summary_in,
+    without_rules,
+)
 from compactd.core.asked import Inputs
 from compactd.core.budget import headroom
 from compactd.core.entries import Item
-from compactd.core.prompts import PROMPTS, RULES, Prompts, write
+from compactd.core.prompts import PROMPTS, RULES, Prompts, go_on, write
 from compactd.core.record import NATURE, OLD_NATURES
 from compactd.core.steps import HEADING
 from compactd.core.transcript import chunks, conversation, paragraphs
@@ -33,6 +43,9 @@ LABEL_TOKENS = 16
 
 OUTPUT_DIVISOR = 4
 """Of the summariser's window, most that it may write: the rest is for what it reads."""
+
+SMALLER = 1
+"""How often the transcript of a question is halved because its answer was cut off."""
 
 PREFIX_SHARE = (3, 8)
 """Of the output, for a split turn's prefix (pi gives 0.5 to it and 0.8 to the history)."""
@@ -126,8 +139,10 @@ def _history(
     parts = _parts(inputs, items, prompts, output, window, previous)
     if not parts:
         return "", "the summariser's window is too small for this conversation"
-    for part in parts:
-        answer = yield Ask(
+    waiting, halved = deque(parts), 0
+    while waiting:
+        part = waiting.popleft()
+        ask = Ask(
             purpose="history" if previous is None else "merge",
             system=prompts.system,
             prompt=write(
@@ -140,6 +155,11 @@ def _history(
             ),
             max_tokens=output,
         )
+        answer = yield from _whole(ask)
+        if is_cut_off(answer) and halved < SMALLER and len(part) > 1:
+            halved += 1
+            waiting.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
+            continue
         summary, why = summary_in(answer, headings, placeholders)
         if why:
             return "", why
@@ -153,8 +173,10 @@ def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | No
     parts = _parts(inputs, items, prompts, output, window, None)
     if not parts:
         return "", "the summariser's window is too small for this turn"
-    for part in parts:
-        answer = yield Ask(
+    waiting, halved = deque(parts), 0
+    while waiting:
+        part = waiting.popleft()
+        ask = Ask(
             purpose="prefix",
             system=prompts.system,
             prompt=write(
@@ -165,11 +187,27 @@ def _prefix(inputs: Inputs, items: Sequence[Item], output: int, window: int | No
             ),
             max_tokens=output,
         )
+        answer = yield from _whole(ask)
+        if is_cut_off(answer) and halved < SMALLER and len(part) > 1:
+            halved += 1
+            waiting.extendleft((part[len(part) // 2 :], part[: len(part) // 2]))
+            continue
         summary, why = summary_in(answer)
         if why:
             return "", why
         previous = without_rules(summary, RULES, "\n".join((*part, previous or "")))
     return previous or "", ""
+
+
+def _whole(ask: Ask) -> Generator[Ask, Answer, Answer]:
+    """The answer to a question. One that was cut off at its output limit is gone on with, once."""
+    answer = yield ask
+    if not is_cut_off(answer) or not isinstance(answer, Reply) or not answer.text.strip():
+        return answer
+    more = yield replace(ask, prompt=go_on(ask.prompt, answer.text))
+    if not isinstance(more, Reply):
+        return answer
+    return replace(more, text=continued(answer.text, more.text))
 
 
 def _as_it_is(previous: str) -> Thread:

@@ -48,6 +48,8 @@ HEADING_WORDS: Final = 4
 """Telling words of a heading that a model may make up under the user's rules or goal."""
 WORDS_IN_ORDER: Final = 60
 """Words of a sentence whose order is looked at."""
+HEADING_CHARS: Final = 60
+"""Of a line that ends with a colon and is a heading."""
 GOAL_CHARS: Final = 300
 """Of a typed sentence that stands for a goal which was taken out."""
 
@@ -85,6 +87,8 @@ _IN_THE_USERS_NAME = re.compile(
 )
 _LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
 """`Constraint: …` at the beginning of a line."""
+_DASHED_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
+"""`Constraints — …`: a label only if all its words are words of headings."""
 _LONG_QUOTATION = re.compile(
     r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
 )
@@ -126,6 +130,8 @@ _OF_HEADINGS = frozenset(_HEADING_WORDS.split())
 """Words of headings under which the user's words stand; they claim nothing."""
 _STRICTNESS = ("", "plan", "mixed", "goal", "rules")
 """What lines are checked as, the least strict first."""
+LISTED: Final = 10
+"""Level of a heading that is an item of a list, plus its indentation: below every other one."""
 INNER_WORDS: Final = 3
 """Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
 _PLAIN = re.compile(r"[\w\s,&/'’-]*")
@@ -315,6 +321,9 @@ def attributed(
     within: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
+        while within and line.strip() and within[-1][0] >= LISTED + _indent(line):
+            within.pop()
+            kind = within[-1][1] if within else ""
         heading = _heading(line, following)
         if heading is not None:
             around = [one for one in within if one[0] < heading.level]
@@ -379,7 +388,7 @@ def _is_heading(
 
 def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
     bare = _plain(_REFERENCE.sub("", said)).strip()
-    label = _LABEL.match(bare)
+    label = _LABEL.match(bare) or _dashed_label(bare)
     if label is not None and _kind(label[1].lower(), (), ()) == "rules":
         kind = "rules"
     if kind == "rules" or (kind == "mixed" and _sets_limit(bare)):
@@ -412,16 +421,47 @@ def _heading(line: str, following: str) -> _Heading | None:
     words = " ".join(_plain(numbered).strip("#:：* ").lower().replace(" and ", " & ").split())
     if bare.startswith("#"):
         return _Heading(words, max(2, len(bare) - len(bare.lstrip("#"))), True)
-    is_item = _ITEM.match(bare)[1] is not None and numbered == bare  # type: ignore[index]  # it matches any line
-    if is_item:
-        return None
+    item = _ITEM.match(bare)
+    if item is not None and item[1] is not None and numbered == bare:
+        return _listed(line, item[2], following)
     if _UNDERLINE.match(following) and len(following.strip()) >= 2:
         return _Heading(words, 2, False)
     if bare.startswith(("**", "__", "*", "_")) and bare.rstrip(": ：").endswith(("*", "_")):
         return _Heading(words, 3, False)
-    if bare.endswith((":", "：")) and len(bare) <= 60:
+    if numbered != bare and _is_bold(numbered) and _is_followed(following):
+        return _Heading(words, 3, False)
+    if bare.endswith((":", "：")) and len(bare) <= HEADING_CHARS:
         return _Heading(words, 4, False)
     return None
+
+
+def _listed(line: str, item: str, following: str) -> _Heading | None:
+    """The heading that an item of a list is to the items below it: `- **Constraints**:`, `- Rules:`."""
+    is_named = _is_bold(item) or (item.rstrip().endswith((":", "：")) and len(item) <= HEADING_CHARS)
+    if not is_named or "[" in item or not following.strip() or _indent(following) <= _indent(line):
+        return None
+    words = " ".join(_plain(item).strip("#:：* ").lower().replace(" and ", " & ").split())
+    return _Heading(words, LISTED + _indent(line), False)
+
+
+def _is_bold(text: str) -> bool:
+    return text.startswith(("**", "__")) and text.rstrip(": ：").endswith(("**", "__"))
+
+
+def _is_followed(following: str) -> bool:
+    """Whether something stands below a numbered line that is no item of the same list."""
+    return bool(following.strip()) and re.match(r"\s{0,1}\d{1,3}[.)]\s", following) is None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _dashed_label(line: str) -> re.Match[str] | None:
+    label = _DASHED_LABEL.match(line)
+    if label is None or not all(word in _OF_HEADINGS for word in _WORD.findall(label[1].lower())):
+        return None
+    return label
 
 
 def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:

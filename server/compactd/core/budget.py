@@ -10,6 +10,8 @@ Every term carries where it comes from, for `agent/state`. Tokens throughout; al
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -72,6 +74,8 @@ class Budget(Struct, frozen=True, kw_only=True):
     base: Term
     trailing: Term
     used: Term
+    compared: Term
+    """What the profile compares with the threshold; `used` is what it compares with the cap."""
     max_output: Term
     over: Term
 
@@ -86,6 +90,10 @@ class Standing(Struct, frozen=True, kw_only=True):
     cap: int | None
     threshold: int | None
     used: int
+    compared: int
+    """The size that the profile compares with the threshold."""
+    reported: int
+    """Of `used`, what the last report measured, its answer included; 0 without a report."""
     enabled: bool
     hidden: int = 0
     """Tokens of each request that are in none of our estimates."""
@@ -105,16 +113,13 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
     settings = resolved.settings
     limits = limits_of(resolved, window)
     keep = keep_of(settings, "threshold", limits.tokens, limits.cap, limits.threshold)
-    base = size.base or 0
     hidden = min(size.hidden, (limits.tokens or 0) // 2)
-    trailing = size.trailing if size.base is not None else size.estimated + hidden
+    base, trailing, reported = _parts(settings, size, hidden)
     used = max(0, base + trailing)
+    compared = profile_size(settings, size, used)
     over = is_over(used, limits.tokens, limits.cap)
-    due = (
-        settings.enabled
-        and limits.threshold is not None
-        and _reaches(profile_size(settings, size, used), limits.threshold, settings.rules.inclusive)
-    )
+    threshold = limits.threshold if settings.enabled else None
+    due = threshold is not None and _reaches(compared, threshold, settings.rules.inclusive)
     warnings = limits.warnings
     if settings.keep_recent_tokens is not None and keep.tokens != settings.keep_recent_tokens:
         warnings = (
@@ -131,16 +136,17 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
             reserve=limits.reserve,
             threshold=Term(limits.threshold, limits.threshold_source),
             keep=Term(keep.tokens if keep.messages is None else keep.messages, keep.source),
-            base=_base_term(size),
+            base=_base_term(size, base),
             trailing=Term(trailing, _estimate_source(size, hidden)),
             used=Term(used, "base + trailing"),
+            compared=Term(compared, _COMPARED[settings.rules.size if size.report else "estimate"]),
             max_output=_max_output(window, limits.tokens, used),
             over=Term(over, "used > cap, or used + min(1024, window ÷ 16) > window"),
         ),
         decision=Decision(
             kind="over" if over else "due" if due else "fits",
-            used=used,
-            threshold=limits.threshold,
+            used=used if over else compared,
+            threshold=threshold,
             window=limits.tokens,
         ),
         window=limits.tokens,
@@ -148,6 +154,8 @@ def stand(resolved: Resolved, window: Window, size: Size) -> Standing:
         cap=limits.cap,
         threshold=limits.threshold,
         used=used,
+        compared=compared,
+        reported=reported,
         enabled=settings.enabled,
         hidden=hidden,
         summary_window=_larger(limits.tokens, resolved, window),
@@ -212,10 +220,8 @@ def profile_size(settings: Settings, size: Size, used: int) -> int:
     if report is None or size.base is None:
         return size.estimated if rule == "estimate" else used
     match rule:
-        case "prompt":
+        case "prompt" | "total":
             return used
-        case "total":
-            return used - visible_output(report) + report.output_tokens
         case "context_size":
             return size.base + report.output_tokens
         case "finished":
@@ -248,16 +254,39 @@ def keep_of(
     return keep if keep.tokens <= most else Keep(tokens=most, source="threshold ÷ 2, on a small window")
 
 
-def _base_term(size: Size) -> Term:
+_COMPARED: Mapping[str, str] = {
+    "prompt": "used",
+    "total": "used",
+    "context_size": "the last report: input, cache, output",
+    "finished": "the last report: input, cache read, output",
+    "estimate": "estimate of everything",
+}
+"""Where the compared size comes from, by `Rules.size`."""
+
+
+def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
+    """(base, estimate of what came after it, what the last report measured with its answer). Tokens.
+
+    The base is what the report says of the request. Under go-agent it is the reported total, so that the
+    answer's reasoning counts too (behaviour.md, "size: base").
+    """
+    if size.base is None:
+        return 0, size.estimated + hidden, 0
+    answer = 0 if size.report is None else visible_output(size.report)
+    if settings.rules.size == "total" and size.report is not None:
+        total = size.base + size.report.output_tokens
+        return total, size.trailing - answer, total
+    return size.base, size.trailing, size.base + answer
+
+
+def _base_term(size: Size, base: int) -> Term:
     """The report that the size starts from; it says where our estimate of that request is far off."""
     if size.base is None:
         return Term(0, "no report of this context")
     ours = size.reported_estimate
     if ours is None or not _disagree(size.base, ours):
-        return Term(size.base, "the last report")
-    return Term(
-        size.base, f"the last report; our estimate of that request, {ours:,}, differs by more than half"
-    )
+        return Term(base, "the last report")
+    return Term(base, f"the last report; our estimate of that request, {ours:,}, differs by more than half")
 
 
 def _window_term(window: Term, size: Size) -> Term:

@@ -18,7 +18,7 @@ from compactd.core.conversation import Conversation, in_order
 from compactd.core.cover import Cover
 from compactd.core.directory import working_directory
 from compactd.core.entries import EntryId, Item
-from compactd.core.fileops import FileLedger, ledger_of
+from compactd.core.fileops import FileLedger, ledger_of, reported_use
 from compactd.core.naming import Names
 from compactd.core.pieces import clear
 from compactd.core.record import LEAD, SECTIONS, Files, Layout, record
@@ -85,7 +85,10 @@ class Source:
         cache = cache if cache is not None else FactCache()
         order = in_order(removed, kept)
         facts, directory = learnt(order, cache, working_dir)
-        self._ledger = ledger_of(known.files for known, (_, gone) in zip(facts, order, strict=True) if gone)
+        self._ledger = ledger_of(
+            known.files if gone else reported_use(item)
+            for known, (item, gone) in zip(facts, order, strict=True)
+        )
         named = {f for one in demands.in_force for f in cache.lexicon.line(one.text).features}
         self._conversation = Conversation(order, facts, request, cache.lexicon)
         self._conversation.demands = demands

@@ -1,12 +1,13 @@
 """Which files a conversation read and which it changed, told from its tool calls.
 
 By code and on any tool, whatever it is called: a path among the arguments is a read; with new content, a
-patch or edits beside it, a modification. What the client reports itself is added. A call that failed did
-neither.
+patch or edits next to it, a modification. A patch that names its files itself modifies those. What the client
+reports itself is added. A call that failed did neither.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 import msgspec
@@ -32,17 +33,30 @@ changes code_edit
 CHANGE_ARGUMENTS = frozenset(_CHANGES.split())
 """Names of arguments that only a tool that changes a file takes beside its path."""
 
+PATCH_ARGUMENTS = ("patch", "input", "patchText")
+"""Names under which `apply_patch` takes its patch (klaude, Codex, OpenCode)."""
+
+PATCH_BEGIN = "*** Begin Patch"
+
+_PATCHED = re.compile(r"^\*\*\* (?:Add File|Update File|Delete File|Move to): *(\S.*?) *\r?$", re.MULTILINE)
+"""Lines of a patch (OpenAI's V4A format) that name a file."""
+
 SEARCHES = ("grep", "glob", "search", "find", "list", "ls")
 """A folder given to one of these is a place to look in, not a file that was read."""
 
 
 def arguments_of(call: ToolCall) -> dict[str, Json]:
     """A call's arguments as a table; `{"raw": text}` where they are no JSON object. O(size)."""
+    text = ""
     try:
         value: Json = msgspec.json.decode(call.arguments)
         if isinstance(value, str):
-            value = msgspec.json.decode(value) if value.strip() else {}
+            text = value
+            value = msgspec.json.decode(text) if text.strip() else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        if text.lstrip().startswith(PATCH_BEGIN):
+            # Codex' custom tools take a text alone.
+            return {"input": text}
         return {"raw": bytes(call.arguments).decode("utf-8", "replace")}
     return value if isinstance(value, dict) else {"value": value}
 
@@ -65,6 +79,7 @@ def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
         if isinstance(value, str) and 0 < len(value.strip()) <= MAX_PATH_CHARS and "\n" not in value:
             found[value.strip()] = None
             break
+    found.update(dict.fromkeys(patched_paths(arguments)))
     several = arguments.get("files", arguments.get("paths"))
     if isinstance(several, list):
         for entry in several:
@@ -75,8 +90,21 @@ def paths_in(arguments: Mapping[str, Json]) -> tuple[str, ...]:
 
 
 def is_change(arguments: Mapping[str, Json]) -> bool:
-    """True where a path stands beside new content, a patch or edits."""
-    return not CHANGE_ARGUMENTS.isdisjoint(arguments)
+    """True where a path stands beside new content, a patch or edits, and for a patch that names its files."""
+    return not CHANGE_ARGUMENTS.isdisjoint(arguments) or bool(patched_paths(arguments))
+
+
+def patched_paths(arguments: Mapping[str, Json]) -> tuple[str, ...]:
+    """The files that a patch among a call's arguments adds, updates, deletes or moves to, each once.
+
+    Only a patch that begins as one counts: other text may quote such lines. O(patch).
+    """
+    for name in PATCH_ARGUMENTS:
+        patch = arguments.get(name)
+        if isinstance(patch, str) and patch.lstrip().startswith(PATCH_BEGIN):
+            paths = (found[1] for found in _PATCHED.finditer(patch))
+            return tuple(dict.fromkeys(path for path in paths if len(path) <= MAX_PATH_CHARS))
+    return ()
 
 
 def is_search(name: str) -> bool:
@@ -112,9 +140,15 @@ def use_of(item: Item) -> FileUse:
                 failed.append(block.call_id)
             case _:
                 pass
-    read.extend((None, p) for p in item.read)
-    modified.extend((None, p) for p in item.modified)
+    reported = reported_use(item)
+    read.extend(reported.read)
+    modified.extend(reported.modified)
     return FileUse(tuple(read), tuple(modified), tuple(failed))
+
+
+def reported_use(item: Item) -> FileUse:
+    """What the client itself reported with a message."""
+    return FileUse(tuple((None, p) for p in item.read), tuple((None, p) for p in item.modified))
 
 
 class FileLedger:

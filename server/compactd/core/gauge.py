@@ -101,22 +101,23 @@ def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
         reasoning_tokens=bill.reasoning,
         last_prompt_tokens=fold.last_prompt_tokens,
         current_context_tokens=standing.used,
+        compared_tokens=standing.compared,
         current_context_source=(
             "estimated" if fold.base is None else "mixed" if fold.trailing else "measured"
         ),
         context_window=window,
         context_window_confidence=standing.confidence,
-        threshold_tokens=standing.threshold,
+        threshold_tokens=standing.threshold if standing.enabled else None,
         percent=round(100 * standing.used / window, 2) if window else None,
         decision=standing.decision.kind,
         epoch=fold.epoch,
     )
 
 
-def context_usage(fold: Fold, standing: Standing) -> ContextUsage:
+def context_usage(standing: Standing) -> ContextUsage:
     """The context after a turn, as `turn_end` tells it. O(1)."""
     return ContextUsage(
         tokens=standing.used,
-        usage_tokens=fold.base or 0,
-        trailing_tokens=standing.used - (fold.base or 0),
+        usage_tokens=standing.reported,
+        trailing_tokens=standing.used - standing.reported,
     )

@@ -23,7 +23,7 @@ from compactd.core.rules import (
     Usable,
     share_of,
 )
-from compactd.core.settings import Resolved
+from compactd.core.settings import Resolved, Settings
 from compactd.messages import Confidence, Trigger
 
 KEEP_WITHOUT_WINDOW = 20_000
@@ -135,9 +135,12 @@ def _window(
     elif window.confidence == "override" and window.window is not None:
         given, source = window.window, window.source
     if given is not None:
-        if observed is not None and observed < given:
-            warning = f"context_window is {given:,}, but the provider takes no more than {observed:,}"
+        if observed is not None and (observed < given or given == 0):
+            says = f"{given:,}" if given else "0, which means no limit"
+            warning = f"context_window is {says}, but the provider takes no more than {observed:,}"
             return observed, "observed", window.observed_source, None, (warning,)
+        if given == 0:
+            return _unlimited(settings, window, source)
         return given, "override", source, None, ()
     if window.window is not None and window.confidence != "guess":
         if observed is not None and observed < window.window:
@@ -156,6 +159,17 @@ def _window(
     return None, "guess", f"none: {window.source}", None, ()
 
 
+def _unlimited(
+    settings: Settings, window: Window, source: str
+) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
+    """The same if the user set a window of 0 (go-agent.md, "Context Window Resolution"; opencode.md,
+    `isOverflow`): none is known, until a provider refuses a request."""
+    after = settings.rules.unknown.after_rejection
+    if window.rejected and after is not None:
+        return after, "guess", "a guess, after a rejection", None, ()
+    return None, "override", f"{source}: 0, no limit", None, ()
+
+
 def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limits:
     settings, rules = resolved.settings, resolved.settings.rules
     rule = rules.trigger
@@ -165,7 +179,8 @@ def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limit
     if explicit is not None:
         return _capped(limits, explicit, whole)
     if whole is None:
-        unknown = rule.unknown if isinstance(rule, Ratio) else None
+        is_unlimited = limits.confidence == "override"
+        unknown = rule.unknown if isinstance(rule, Ratio) and not is_unlimited else None
         if unknown is None:
             return limits
         return replace(limits, threshold=unknown, threshold_source="profile, where no window is known")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from compactd.core.asked import Inputs
 from compactd.core.clip import text_of_result
 from compactd.core.cuts import newest_request
 from compactd.core.entries import Item, with_stub
-from compactd.core.fileops import FileLedger, FileUse, ledger_of, use_of
+from compactd.core.fileops import FileLedger, FileUse, ledger_of, reported_use, use_of
 from compactd.core.plan import Plan
 from compactd.core.record import LAYOUTS, SECTIONS, Layout
 from compactd.core.summary import framed
@@ -46,7 +47,8 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
     gone: tuple[Item, ...]
     """Originals that the new view does not show word for word."""
     history: tuple[Item, ...]
-    """Originals of what this compaction removes, without the prefix."""
+    """What a summariser reads of what is older than the tail, without the prefix: originals in their order.
+    What stays pinned is among them, as a summary of work needs the request that the work was done for."""
     prefix: tuple[Item, ...]
     stays: tuple[Item, ...]
     """Items of the new view, without the summary."""
@@ -56,8 +58,10 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def files(self) -> FileLedger:
-        """The files of what goes, those that an earlier summary names among them. O(messages)."""
-        return ledger_of(map(self.use_of, self.gone if self.merged is None else (self.merged, *self.gone)))
+        """The files of what goes, those that an earlier summary names among them, and all that the client
+        reported: its tracker is the session's (klaude-code.md, `file_tracker`). O(messages)."""
+        gone = self.gone if self.merged is None else (self.merged, *self.gone)
+        return ledger_of((*map(self.use_of, gone), *map(reported_use, self.stays)))
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -87,9 +91,11 @@ def material_of(work: Work, made: Plan) -> Material:
     gone = tuple(i for i in originals if i.entry_id not in verbatim and i.entry_id not in later)
     merged = None if made.merged is None else view[made.merged]
     prefix = frozenset(made.prefix)
+    # Where all that goes is the turn's beginning, what is pinned before it needs no question of its own.
+    older = () if prefix.issuperset(made.removed) else takewhile(lambda entry: entry != made.first_kept, view)
     return Material(
         gone=gone,
-        history=tuple(whole.get(entry, view[entry]) for entry in made.removed if entry not in prefix),
+        history=tuple(whole.get(e, view[e]) for e in older if e in planned and e not in prefix),
         prefix=tuple(whole.get(entry, view[entry]) for entry in made.prefix),
         stays=stays,
         merged=merged,

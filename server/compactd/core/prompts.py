@@ -167,6 +167,11 @@ PROMPTS = {"sections": SECTIONS, "evmts": EVMTS, "opencode": OPENCODE}
 
 PREVIOUS = ("<previous-summary>", "</previous-summary>")
 
+UNFINISHED = ("<unfinished-summary>", "</unfinished-summary>")
+
+GO_ON = """The summary in <unfinished-summary> is yours. It was cut off at the output limit. Write what is
+missing, from exactly where it ends, as briefly as you can; do not repeat what is there."""
+
 TRANSCRIPT_MARK = "{messages}"
 """In a user's `compact_prompt`, the place of the transcript."""
 
@@ -197,6 +202,12 @@ def write(
     if TRANSCRIPT_MARK in compact_prompt:
         return compact_prompt.replace(TRANSCRIPT_MARK, material) + focus
     return f"{compact_prompt}\n\n{material}{focus}"
+
+
+def go_on(prompt: str, begun: str) -> str:
+    """The prompt of a question whose answer was cut off, asking for the rest of it."""
+    opening, closing = UNFINISHED
+    return f"{prompt}\n\n{opening}\n{_without_frames(begun)}\n{closing}\n\n{GO_ON}"
 
 
 def _without_frames(text: str) -> str:

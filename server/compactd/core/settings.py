@@ -44,7 +44,8 @@ class GivenSettings(Struct, frozen=True, kw_only=True, omit_defaults=True):
     auto: bool | None = None
     """Another name of `enabled`."""
     context_window: int | None = None
-    """The model's window in tokens, above 0; replaces the registry's window and input limit."""
+    """The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so
+    nothing is compacted until the provider refuses."""
     model_auto_compact_token_limit: int | None = None
     """A compaction is due at this many tokens; above 0, exact up to the cap."""
     threshold_ratio: float | None = None
@@ -125,7 +126,7 @@ NAMES = tuple(name for name in GivenSettings.__struct_fields__ if name not in AL
 """Every setting, in the contract's order."""
 
 _AT_LEAST = {
-    "context_window": 1,
+    "context_window": 0,
     "model_auto_compact_token_limit": 1,
     "reserve_tokens": 0,
     "keep_recent_tokens": 1,

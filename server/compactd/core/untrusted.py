@@ -187,6 +187,8 @@ def _wrong(
             )
         elif name == "context_window" and (reason := _raised(found.settings.context_window, before.tokens)):
             yield ignoring(name, f"an untrusted source may only lower the context window: {reason}")
+        elif name == "context_window" and base.settings.context_window == 0 and before.tokens is None:
+            yield ignoring(name, "your own settings say that there is no limit")
         elif name == "context_window" and not sets_threshold and (reason := _too_low(after, before)):
             yield ignoring(
                 name, f"an untrusted source may only lower the context window: the threshold {reason}"

@@ -18,7 +18,7 @@ class _Out(Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: float | None = None
     usage: Raw | None = None
     stop_reason: str | None = None
-    meta: Meta | None = None
+    meta: object = None
 
 
 class _OutResult(Struct, frozen=True, kw_only=True, omit_defaults=True, tag="tool_result"):
@@ -38,9 +38,17 @@ def encode_message(message: Message) -> bytes:
             created_at=message.created_at,
             usage=message.usage,
             stop_reason=message.stop_reason,
-            meta=message.meta,
+            meta=_meta(message.meta),
         )
     )
+
+
+def _meta(meta: Meta | None) -> object:
+    """A summary's `meta` has both lists of files, empty ones too (opal.md, "4. Replace Messages")."""
+    if meta is None or meta.type != "compaction_summary":
+        return meta
+    given: dict[str, object] = msgspec.to_builtins(meta)
+    return {**given, "read_files": meta.read_files, "modified_files": meta.modified_files}
 
 
 def _out(block: Block) -> object:

@@ -80,7 +80,7 @@ class StartParams(Wire, frozen=True, kw_only=True):
     working_dir: str | None = None
     title: str | None = None
     compaction: GivenSettings | None = None
-    context_window: Positive | None = None
+    context_window: Annotated[int, Meta(ge=0, le=2**53)] | None = None
     """The model's window in tokens, if you know it better than the registry."""
     parent_session_id: SessionId | None = None
     snapshots: bool | None = None

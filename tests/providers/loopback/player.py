@@ -27,6 +27,7 @@ from providers.loopback.script import (
     Silence,
     Stall,
     Step,
+    Together,
     TornJson,
 )
 from providers.loopback.seen import Seen
@@ -70,6 +71,9 @@ class Player:
                 return await self._stream(self._noisy(answer))
             case Dribble(answer, size):
                 return await self._stream(_cut_up(self._encoded(answer), size))
+            case Together(answer, barrier):
+                await barrier.wait()
+                return await self.play(answer)
             case Fail(status, body, headers):
                 text = line(self.wire.failure(FAILURES.get(status, "invalid"))[1]) if body is None else body
                 return await self.whole(status, text, headers=headers)

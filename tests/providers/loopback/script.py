@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -71,6 +72,14 @@ class Dribble:
 
     answer: Answer
     size: int = 1
+
+
+@dataclass(frozen=True)
+class Together:
+    """The answer, once all requests that share `barrier` are open at the same time: only then can it come."""
+
+    answer: Answer
+    barrier: asyncio.Barrier
 
 
 @dataclass(frozen=True)
@@ -193,6 +202,7 @@ Step = (
     | Plain
     | Noise
     | Dribble
+    | Together
     | Fail
     | Packed
     | Overflow

@@ -28,7 +28,7 @@
 ---@field profile? string|nil `default`, `opal`, `go-agent`, `klaude`, `evmts` or `opencode`.
 ---@field enabled? boolean|nil False: no compaction but `session/compact`; a provider's overflow reaches the caller.
 ---@field auto? boolean|nil Another name of `enabled`.
----@field context_window? integer|nil The model's window in tokens, above 0; replaces the registry's window and input limit.
+---@field context_window? integer|nil The model's window in tokens; replaces the registry's window and input limit. 0: there is no limit, so nothing is compacted until the provider refuses.
 ---@field model_auto_compact_token_limit? integer|nil A compaction is due at this many tokens; above 0, exact up to the cap.
 ---@field threshold_ratio? number|nil The same as a share of the window, above 0 and at most 1.
 ---@field reserve_tokens? integer|nil The same as what stays free of the window, in tokens; 0 or more.
@@ -339,8 +339,8 @@
 ---@field synthetic? boolean No person wrote it.
 ---@field pinned? boolean Stays in every later view, within a cap.
 ---@field compaction_id? string|nil
----@field read_files? string[]
----@field modified_files? string[]
+---@field read_files? string[] Of a summary: the files that were read and not changed. A summary always has it.
+---@field modified_files? string[] Of a summary: the files that were changed. A summary always has it.
 
 --- Result of `session/start`.
 ---@class compactd.StartResult
@@ -366,10 +366,11 @@
 ---@field reasoning_tokens integer
 ---@field last_prompt_tokens integer Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction.
 ---@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
+---@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything.
 ---@field current_context_source "measured"|"estimated"|"mixed"
 ---@field context_window integer|nil
 ---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess"
----@field threshold_tokens integer|nil Where a compaction becomes due.
+---@field threshold_tokens integer|nil Where a compaction becomes due; null if none ever does.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
 ---@field epoch integer Rises with every change of the context but an append.
@@ -392,8 +393,8 @@
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
 ---@field kind "fits"|"due"|"over"
----@field used integer
----@field threshold integer|nil
+---@field used integer The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens.
+---@field threshold integer|nil Where a compaction becomes due; null if none ever does.
 ---@field window integer|nil
 
 --- Result of `session/context`: what the next model request must contain.
@@ -950,7 +951,7 @@
 --- The context after a turn. Tokens.
 ---@class compactd.ContextUsage
 ---@field tokens integer
----@field usage_tokens integer From the provider's last report.
+---@field usage_tokens integer What the provider's last report measured, its answer included; 0 without a report.
 ---@field trailing_tokens integer Estimated, since then.
 
 --- The numbers of the gauge changed.

@@ -90,6 +90,7 @@ async def _go_on(session: Session) -> None:
     raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
     message = decode_message(raw)
     taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+    session.tell_appended(taken)
     session.tell_usage()
     await session.durable(taken.number)
 
@@ -97,13 +98,18 @@ async def _go_on(session: Session) -> None:
 def end(session: Session, new: New) -> tuple[Taken, bool]:
     """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
     taken = session.append(new)
+    return taken, tell_end(session, taken, new.stop_reason)
+
+
+def tell_end(session: Session, taken: Taken, stop_reason: str | None, turn_id: str | None = None) -> bool:
+    """Sends that the answer which `taken` appended ended its turn; whether the window was full."""
     session.recoveries = 0
     report = taken.intake.report
     window = session.standing().window
-    silent = is_silent_overflow(report, new.stop_reason or taken.intake.stop_reason, window)
-    session.tell_turn_end(taken, report.usage if report else None)
+    silent = is_silent_overflow(report, stop_reason or taken.intake.stop_reason, window)
+    session.tell_turn_end(taken, report.usage if report else None, turn_id)
     if silent:
         session.silent_overflow = True
         requested = context_size(report.usage) if report else None
         session.emit(OverflowDetected(source="usage", limit=window, requested=requested))
-    return taken, silent
+    return silent

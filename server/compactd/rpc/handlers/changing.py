@@ -49,10 +49,10 @@ class ChangingHandlers(Area):
             progress=request.progress,
         )
 
-    def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
+    def session_undo(self, params: wire.UndoParams, request: Request) -> Handled:
         """The last step."""
-        session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: self._rewound(session, rewinding.undo(session)))
+        session, is_forced = self._sessions.get(params.session_id), params.force is True
+        return in_order(session, lambda: self._rewound(session, rewinding.undo(session, force=is_forced)))
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step undone."""
@@ -89,6 +89,7 @@ class ChangingHandlers(Area):
 
         async def branched(number: int) -> wire.BranchResult:
             await session.durable(number)
+            session.tell_changed("branch", params.entry_id)
             session.tell_usage()
             return wire.BranchResult(session_id=session.id, message_count=len(session.fold.items))
 

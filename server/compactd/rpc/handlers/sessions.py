@@ -9,7 +9,7 @@ from msgspec import Struct
 from compactd.core.entries import EntryId, Item
 from compactd.core.pins import pinned_of
 from compactd.rpc import answers, asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick
+from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, is_quick
 from compactd.rpc.request import Request
 from compactd.sessions import Start
 
@@ -48,6 +48,8 @@ class SessionHandlers(Area):
                 persist=params.persist is not False,
                 durability=params.durability or "disk",
                 compaction_hook=params.client is not None and params.client.compaction_hook,
+                read_only=params.read_only is True,
+                client=params.client.name if params.client is not None else None,
             )
         )
         session = started.session
@@ -125,6 +127,12 @@ class SessionHandlers(Area):
             )
             if number is not None:
                 await session.durable(number)
+            if params.compaction is not None or params.system_prompt is not None:
+                session.tell_changed("settings")
+            if tools is not None:
+                session.tell_changed("tools")
+            if params.title is not None:
+                session.tell_changed("title")
             if session.token_usage() != before:
                 session.tell_usage()
             ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
@@ -145,7 +153,9 @@ class SessionHandlers(Area):
                 return wire.PinResult(pinned_entry_ids=pinned_of(items, marks))
 
             result = made() if is_quick(items) else await self._daemon.in_worker(made)
-            return await durable(session, number, result)
+            await session.durable(number)
+            session.tell_changed("pin", *params.entry_ids)
+            return result
 
         def work() -> Awaitable[Struct]:
             number = session.pin(params.entry_ids, params.pinned)

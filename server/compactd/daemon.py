@@ -20,6 +20,7 @@ from compactd.logs import log_to_stderr
 from compactd.messages import Event, MessageDelta, ThinkingDelta, encode
 from compactd.rpc import wire
 from compactd.rpc.connection import Connection
+from compactd.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.rpc.methods import METHODS
 from compactd.rpc.request import Request
 from compactd.rpc.table import Method, Reply
@@ -84,6 +85,7 @@ class Daemon:
         self.modules = Modules(self.in_worker)
         self._engine: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._is_client_gone = False
         self._outside: Outside | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
@@ -227,6 +229,22 @@ class Daemon:
         running += [s.agent.ended() for s in self._sessions.open.values() if s.agent is not None]
         if running:
             await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
+
+    def watch_client(self) -> None:
+        """For a model's stream to the client: it ends soon after the client has vanished."""
+        if self._connection is not None:
+            self._connection.watch_client()
+        if self._is_client_gone:
+            self._client_gone()
+
+    def _client_gone(self) -> None:
+        """Nobody is there for what a prompt brings: it is stopped, as by `agent/abort`."""
+        self._is_client_gone = True
+        if self._sessions is None:
+            return
+        for session in self._sessions.open.values():
+            if session.agent is not None:
+                session.agent.stop()
 
     # --- World ----------------------------------------------------------------------------------------
 
@@ -373,8 +391,8 @@ class Daemon:
 
     async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
         """Serves until the client ends; the exit code."""
-        limits = {} if frame_limit_bytes is None else {"frame_limit_bytes": frame_limit_bytes}
-        self._connection = Connection(self, fds, **limits)
+        limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
+        self._connection = Connection(self, fds, frame_limit_bytes=limit_bytes, client_gone=self._client_gone)
         try:
             return await self._connection.run()
         finally:

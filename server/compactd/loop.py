@@ -150,14 +150,21 @@ class Agent:
     async def abort(self) -> bool:
         """Stops the prompt that is answered; those that wait stay queued for the next one. False where none
         is. Returns within `ABORT_S`, whatever the provider does."""
+        task = self.stop()
+        if task is None:
+            return False
+        await asyncio.wait((task,), timeout=ABORT_S)
+        return True
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Stops the prompt that is answered, at its next step; what ends with it, or None if nothing runs."""
         task = self._task
         if task is None or task.done():
-            return False
+            return None
         if task is not self._stopping:
             self._stopping = task
             task.cancel()
-        await asyncio.wait((task,), timeout=ABORT_S)
-        return True
+        return task
 
     async def ended(self) -> None:
         """Returns when nothing runs."""

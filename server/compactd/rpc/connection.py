@@ -25,6 +25,7 @@ from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
 from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import Request, encode
 from compactd.rpc.table import Service
+from compactd.rpc.vanished import watch_output
 
 METHOD_NOT_FOUND = -32601
 
@@ -64,8 +65,14 @@ class Connection:
         frame_limit_bytes: int = FRAME_LIMIT_BYTES,
         drain_s: float = DRAIN_S,
         cancel_s: float = CANCEL_S,
+        client_gone: Callable[[], None] | None = None,
     ) -> None:
+        """`client_gone` is called, maybe more than once, when nobody reads our output any more or the parent
+        has died. The end of the input alone is no sign of that."""
         self._loop = asyncio.get_running_loop()
+        self._on_gone = client_gone
+        self._fd_out = fds[1]
+        self._is_watched = False
         self._drain_s = drain_s
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
@@ -73,7 +80,7 @@ class Connection:
         self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
         self._out = Outgoing(self._writer, self._framer)
         self._calls = Calls(service, self._out, self._writer, self._pause, cancel_s)
-        self._editor = Editor(service, self._out, self._calls, lambda: self._end("parent"))
+        self._editor = Editor(service, self._out, self._calls, self._parent_gone)
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
             "exit": self._on_exit,
@@ -115,6 +122,12 @@ class Connection:
     async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
         """Asks the client. Raises `ClientError` (its error), `TimeoutError`, `ConnectionError` (gone)."""
         return await self._out.request(method, params, timeout_s)
+
+    def watch_client(self) -> None:
+        """From now on a client that closes our output is noticed at once, also if nothing is written."""
+        if not self._is_watched:
+            self._is_watched = True
+            watch_output(self._fd_out, self._client_gone, self._loop)
 
     def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
         """Shows a line (error, warning, info, log) in an editor's log; other clients are not bothered."""
@@ -229,8 +242,15 @@ class Connection:
 
     def _client_gone(self) -> None:
         """Nobody reads: as if the input had ended behind what was read so far."""
+        if self._on_gone is not None:
+            self._on_gone()
         self._reader.frames.append(None)
         self._loop.call_soon(self._pump)
+
+    def _parent_gone(self) -> None:
+        if self._on_gone is not None:
+            self._on_gone()
+        self._end("parent")
 
     def _end(self, ending: Ending) -> None:
         self._is_halted = True

@@ -30,6 +30,7 @@ class PromptingHandlers(Area):
         from compactd.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
+        self._daemon.watch_client()
         await session.durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
 

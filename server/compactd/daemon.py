@@ -23,6 +23,7 @@ from compactd.rpc.connection import Connection
 from compactd.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.rpc.methods import METHODS
 from compactd.rpc.request import Request
+from compactd.rpc.showing import CompactionEvent
 from compactd.rpc.table import Method, Reply
 
 if TYPE_CHECKING:
@@ -259,6 +260,12 @@ class Daemon:
         head = encode(_EventHead(session_id=session_id, seq=seq))
         body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
         self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
+        if isinstance(event, CompactionEvent):
+            session = self.sessions.open.get(session_id)
+            running = None if session is None else session.running
+            # Another process shows its own, and a request with a token shows what it asked for.
+            if running is not None and not running.is_shown:
+                self._connection.show_compaction(session_id, event)
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
         """The client's answer to a request of ours."""

@@ -34,7 +34,7 @@ from compactd.messages import (
     WriterChanged,
 )
 from compactd.session import Session, changes_in
-from compactd.store.base import Follower
+from compactd.store.base import Follower, News
 
 FOLLOW_S = 0.3
 """How often such a session is read again; clients may count on 1 s (contract.md)."""
@@ -127,9 +127,7 @@ class Following:
 
     async def _read_on(self) -> None:
         session = self._session
-        # The lock before the records: whoever has let go of it has written everything.
-        is_owned = await session.world.in_worker(self.is_owned_now)
-        news = await session.world.in_worker(self._follower.poll)
+        is_owned, news = await session.world.in_worker(self._look)
         if news.records:
             entries = await session.world.in_worker(lambda: decode_entries(news.records))
             if news.first_seq == len(session.entries):
@@ -140,6 +138,10 @@ class Following:
         if is_owned != (session.owner == "other"):
             self._note_owner(is_owned)
             session.emit(WriterChanged(owner=session.owner))
+
+    def _look(self) -> tuple[bool, News]:
+        # The lock before the records: whoever has let go of it has written everything.
+        return self.is_owned_now(), self._follower.poll()
 
     def _note_owner(self, is_owned: bool) -> None:
         self._session.owner = "other" if is_owned else "none"

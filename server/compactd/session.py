@@ -140,6 +140,8 @@ class Session:
         self.persistent = persistent
         """False: kept in memory alone."""
         self.is_closed = False
+        self.is_borrowed = False
+        """An editor's command opened it for itself, and closes it when it is done."""
         self.snapshots: Snapshots | None = None
         opened = self.fold.opened
         self.working_dir = opened.working_dir if opened else None

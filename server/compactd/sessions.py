@@ -61,6 +61,8 @@ class Start(Struct, frozen=True, kw_only=True):
     """The client's name."""
     read_only: bool = False
     """To be read and followed: the session's lock is not taken."""
+    is_borrowed: bool = False
+    """An editor's command opens it for itself."""
 
 
 class Started(Struct, frozen=True):
@@ -144,6 +146,7 @@ class Sessions:
                 raise _not_found(session_id)
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
+        session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
         self.open[session_id] = session
         if session.is_imported and want.working_dir not in (None, session.working_dir):
             # The file's own folder gives nothing; one that the client names does.
@@ -373,6 +376,7 @@ class Sessions:
                         size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
                         updated_at=session.touched_at,
                         is_open=True,
+                        working_dir=session.working_dir,
                     )
                 )
         return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
@@ -389,6 +393,7 @@ class Sessions:
             size_bytes=stored.size_bytes,
             updated_at=stored.updated_at,
             is_open=stored.is_locked or session is not None,
+            working_dir=stored.working_dir if session is None else session.working_dir,
         )
 
 

@@ -18,7 +18,6 @@ from e2e.own_loop import MODELS
 from e2e.own_loop import environment as wired
 from providers.loopback import Answer, Loopback, Seen, Stall, Step
 
-
 GONE_S = 50.0
 """Less than the 60 s that running work has after a mere end of the input."""
 

@@ -784,6 +784,8 @@ export interface SessionInfo {
   updated_at: number;
   /** Open in this daemon or another one. */
   open: boolean;
+  /** The folder that it works in, as its client gave it. */
+  working_dir: string | null;
 }
 
 /** Result of `session/delete`. When it is there, every file that compactd kept of the session is gone. */

@@ -123,6 +123,7 @@ def row_of(row: Row) -> wire.SessionInfo:
         bytes=row.size_bytes,
         updated_at=row.updated_at,
         open=row.is_open,
+        working_dir=row.working_dir,
     )
 
 

@@ -24,6 +24,7 @@ from compactd.rpc.near import NearReader
 from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
 from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import Request, encode
+from compactd.rpc.showing import CompactionEvent
 from compactd.rpc.table import Service
 from compactd.rpc.vanished import watch_output
 
@@ -132,6 +133,10 @@ class Connection:
     def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
         """Shows a line (error, warning, info, log) in an editor's log; other clients are not bothered."""
         self._editor.log_message(type, text)
+
+    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
+        """Shows a compaction that no request shows, in an editor that agreed to it."""
+        self._editor.show_compaction(session_id, event)
 
     # --- messages, in their order -------------------------------------------------------------------
 

@@ -347,6 +347,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     updated_at: float
     open: bool
     """Open in this daemon or another one."""
+    working_dir: str | None = None
+    """The folder that it works in, as its client gave it."""
 
 
 class ListResult(Wire, frozen=True, kw_only=True):

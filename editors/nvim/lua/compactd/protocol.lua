@@ -562,6 +562,7 @@
 ---@field bytes integer
 ---@field updated_at number
 ---@field open boolean Open in this daemon or another one.
+---@field working_dir string|nil The folder that it works in, as its client gave it.
 
 --- Result of `session/delete`. When it is there, every file that compactd kept of the session is gone.
 ---@class compactd.DeleteResult

@@ -14,6 +14,7 @@ from compactd.messages import CompactionResult
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, in_order
 from compactd.rpc.request import Request
+from compactd.running import Progress
 from compactd.session import Session
 
 COMPACTING = "compactd.compacting"
@@ -46,7 +47,7 @@ class ChangingHandlers(Area):
             want,
             dry_run=params.dry_run is True,
             plan_only=params.plan_only is True,
-            progress=request.progress,
+            progress=_progress_of(request),
         )
 
     def session_undo(self, params: wire.UndoParams, request: Request) -> Handled:
@@ -107,7 +108,7 @@ class ChangingHandlers(Area):
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
         await self._line_reached(session, COMPACTING)
-        done = await recovery.recover(session, failed)
+        done = await recovery.recover(session, failed, _progress_of(request))
         return wire.ErrorResult(
             overflow=done.verdict.overflow,
             kind=done.verdict.kind,
@@ -122,7 +123,7 @@ class ChangingHandlers(Area):
         """Waits for a compaction that runs."""
         session = self._sessions.get(params.session_id)
         await self._line_reached(session, COMPACTING)
-        begun = await turns.begin(session)
+        begun = await turns.begin(session, _progress_of(request))
         most = begun.max_output_tokens
         return wire.BeginResult(
             compaction=begun.compaction,
@@ -130,3 +131,8 @@ class ChangingHandlers(Area):
             token_usage=session.token_usage(),
             max_output_tokens=UNSET if most is None else most,
         )
+
+
+def _progress_of(request: Request) -> Progress | None:
+    """Shows the progress of a compaction under the request's own token, if it has one."""
+    return None if request.token is None else request.progress

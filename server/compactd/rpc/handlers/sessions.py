@@ -13,6 +13,8 @@ from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, is_quic
 from compactd.rpc.request import Request
 from compactd.sessions import Start
 
+COMMAND = "workspace/executeCommand"
+
 
 class SessionHandlers(Area):
     """Opens, lists, ends, configures."""
@@ -49,6 +51,7 @@ class SessionHandlers(Area):
                 durability=params.durability or "disk",
                 compaction_hook=params.client is not None and params.client.compaction_hook,
                 read_only=params.read_only is True,
+                is_borrowed=request.name == COMMAND,
                 client=params.client.name if params.client is not None else None,
             )
         )
@@ -96,7 +99,9 @@ class SessionHandlers(Area):
         return wire.ListResult(sessions=tuple(answers.row_of(row) for row in await self._sessions.list()))
 
     async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
-        """Cancels what runs."""
+        """Cancels what runs. A command lets go of a session only while no client has opened it too."""
+        if request.name == COMMAND and not self._sessions.get(params.session_id).is_borrowed:
+            return wire.Nothing()
         await self._sessions.close(params.session_id)
         return wire.Nothing()
 

@@ -98,10 +98,9 @@ class Sessions:
         raise _not_found(session_id)
 
     def newest(self) -> str | None:
-        """The session that was touched last; none where none is open."""
-        if not self.open:
-            return None
-        return max(self.open.values(), key=lambda session: session.touched_at).id
+        """The session that was touched last, of those that a client opened; None if there is none."""
+        opened = [session for session in self.open.values() if not session.is_borrowed]
+        return max(opened, key=lambda session: session.touched_at).id if opened else None
 
     # --- starting -------------------------------------------------------------------------------------
 

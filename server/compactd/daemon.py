@@ -20,8 +20,10 @@ from compactd.logs import log_to_stderr
 from compactd.messages import Event, MessageDelta, ThinkingDelta, encode
 from compactd.rpc import wire
 from compactd.rpc.connection import Connection
+from compactd.rpc.framing import FRAME_LIMIT_BYTES
 from compactd.rpc.methods import METHODS
 from compactd.rpc.request import Request
+from compactd.rpc.showing import CompactionEvent
 from compactd.rpc.table import Method, Reply
 
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Daemon:
         self.modules = Modules(self.in_worker)
         self._engine: asyncio.Task[None] | None = None
         self._connection: Connection | None = None
+        self._is_client_gone = False
         self._outside: Outside | None = None
         self._handlers: dict[str, Handler] | None = None
         self._sessions: Sessions | None = None
@@ -230,6 +233,22 @@ class Daemon:
         if running:
             await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
 
+    def watch_client(self) -> None:
+        """For a model's stream to the client: it ends soon after the client has vanished."""
+        if self._connection is not None:
+            self._connection.watch_client()
+        if self._is_client_gone:
+            self._client_gone()
+
+    def _client_gone(self) -> None:
+        """Nobody is there for what a prompt brings: it is stopped, as by `agent/abort`."""
+        self._is_client_gone = True
+        if self._sessions is None:
+            return
+        for session in self._sessions.open.values():
+            if session.agent is not None:
+                session.agent.stop()
+
     # --- World ----------------------------------------------------------------------------------------
 
     def now(self) -> float:
@@ -243,6 +262,12 @@ class Daemon:
         head = encode(_EventHead(session_id=session_id, seq=seq))
         body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
         self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
+        if isinstance(event, CompactionEvent):
+            session = self.sessions.open.get(session_id)
+            running = None if session is None else session.running
+            # Another process shows its own, and a request with a token shows what it asked for.
+            if running is not None and not running.is_shown:
+                self._connection.show_compaction(session_id, event)
 
     async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
         """The client's answer to a request of ours."""
@@ -375,8 +400,8 @@ class Daemon:
 
     async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
         """Serves until the client ends; the exit code."""
-        limits = {} if frame_limit_bytes is None else {"frame_limit_bytes": frame_limit_bytes}
-        self._connection = Connection(self, fds, **limits)
+        limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
+        self._connection = Connection(self, fds, frame_limit_bytes=limit_bytes, client_gone=self._client_gone)
         try:
             return await self._connection.run()
         finally:

@@ -18,7 +18,11 @@ class ToolParams(Struct, frozen=True, kw_only=True):
     session_id: str
     call_id: str
     name: str
+    """The tool's."""
     arguments: Raw
+    """A JSON object, byte for byte as the model wrote it."""
+    turn_id: str
+    """The prompt that is being answered."""
 
 
 class ToolAnswer(Struct, frozen=True, kw_only=True):
@@ -38,20 +42,35 @@ class ToolOutcome(Struct, frozen=True, kw_only=True):
     is_error: bool
 
 
-async def outcome_of(session: Session, call: ToolCall, tool_s: float) -> ToolOutcome | None:
-    """What the client gave back within `tool_s` seconds, or an error for the model; none where there is no
+def is_runnable(call: ToolCall) -> bool:
+    """Whether the client can be asked to run the call: its arguments are a JSON object."""
+    return bytes(call.arguments).lstrip().startswith(b"{")
+
+
+async def refused_outcome(session: Session, call: ToolCall) -> ToolOutcome:
+    """What the model is told of a call that is not runnable."""
+    answer = _error("The arguments of this call are no JSON object; it was not run. Write it again.")
+    return await session.world.in_worker(lambda: _outcome(session, call, answer))
+
+
+async def outcome_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolOutcome | None:
+    """What the client gave back within `tool_s` seconds, or an error for the model; none if there is no
     client any more. O(result), in a worker."""
-    answer = await _answer_of(session, call, tool_s)
+    answer = await _answer_of(session, call, turn_id, tool_s)
     if answer is None:
         return None
     given = answer
     return await session.world.in_worker(lambda: _outcome(session, call, given))
 
 
-async def _answer_of(session: Session, call: ToolCall, tool_s: float) -> ToolAnswer | None:
-    if not bytes(call.arguments).lstrip().startswith(b"{"):
-        return _error("The arguments of this call are no JSON object; it was not run. Write it again.")
-    params = ToolParams(session_id=session.id, call_id=call.call_id, name=call.name, arguments=call.arguments)
+async def _answer_of(session: Session, call: ToolCall, turn_id: str, tool_s: float) -> ToolAnswer | None:
+    params = ToolParams(
+        session_id=session.id,
+        call_id=call.call_id,
+        name=call.name,
+        arguments=call.arguments,
+        turn_id=turn_id,
+    )
     try:
         raw = await session.world.ask_client("tool/execute", params, tool_s)
         return msgspec.json.decode(raw, type=ToolAnswer)

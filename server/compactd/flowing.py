@@ -153,6 +153,7 @@ async def asked(
         step = await session.world.in_turn(partial(flowing.step, answers), session.fold.size)
         if not isinstance(step, tuple):
             return step
+        running.expect(step[0].max_tokens)
         asking = answers_of(summariser, step, session, running.tell_text)
         if isinstance(summariser, Summariser) and not answers:
             asking = reading_beside(asking, session, flowing.read_ahead)

@@ -31,6 +31,7 @@ class Row(Struct, frozen=True, kw_only=True):
     size_bytes: int
     updated_at: float
     is_open: bool
+    working_dir: str | None = None
 
 
 def listed_of(state: Fold) -> Listed:

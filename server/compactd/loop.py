@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd import executing, turns
-from compactd.core.entries import NULL, Appended, Queued, Unqueued
+from compactd.core.entries import NULL, Appended, EntryId, Queued, Unqueued
 from compactd.core.intake import New
 from compactd.core.pairs import closes_calls
 from compactd.errors import CannotFit, CompactdError, SessionBusy
@@ -29,6 +29,7 @@ from compactd.messages import (
     AgentError,
     AgentStart,
     Message,
+    MessageAppended,
     MessageDelta,
     MessageEnd,
     MessageQueued,
@@ -50,7 +51,7 @@ from compactd.providers.base import (
 )
 from compactd.providers.base import ThinkingDelta as ThinkingArrived
 from compactd.recovery import FailedRequest, recover
-from compactd.session import Session
+from compactd.session import Session, Taken
 
 LOWERED = 2
 """How often one request is sent again with less output before it is given up."""
@@ -72,6 +73,18 @@ class Prompted(Struct, frozen=True, kw_only=True):
     """To wait for."""
 
 
+class _Place(Struct, frozen=True, kw_only=True):
+    """Where a tool call stands."""
+
+    turn_id: str
+    entry_id: EntryId | None
+    """The message with the call."""
+
+
+def _new(outcome: executing.ToolOutcome) -> New:
+    return New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
+
+
 class Agent:
     """The loop of one session: one prompt at a time, the others wait in their order."""
 
@@ -81,10 +94,18 @@ class Agent:
         self._stopping: asyncio.Task[None] | None = None
         self._turn_id: str | None = None
         """Of the prompt that was begun and is not ended."""
+        self._is_turn_open = False
+        """A `turn_start` was sent and its `turn_end` was not."""
         self._is_message_open = False
+        """The same of `message_start` and `message_end`."""
         self._partial: list[str] = []
         self._is_client_gone = False
         self.status: AgentStatus | None = None
+
+    @property
+    def turn_id(self) -> str | None:
+        """The prompt that is being answered."""
+        return self._turn_id
 
     @property
     def is_running(self) -> bool:
@@ -118,6 +139,8 @@ class Agent:
         turn_id = f"t{session.fold.prompts + 1}"
         queued = self.is_running or session.running is not None or bool(session.fold.queued)
         number = session.write(Queued(at=session.world.now(), turn_id=turn_id, message=raw))
+        if session.client is not None:
+            session.prompters[turn_id] = session.client
         if queued:
             session.emit(MessageQueued(turn_id=turn_id))
         if before is None or before.done() or before is self._stopping:
@@ -127,14 +150,21 @@ class Agent:
     async def abort(self) -> bool:
         """Stops the prompt that is answered; those that wait stay queued for the next one. False where none
         is. Returns within `ABORT_S`, whatever the provider does."""
+        task = self.stop()
+        if task is None:
+            return False
+        await asyncio.wait((task,), timeout=ABORT_S)
+        return True
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Stops the prompt that is answered, at its next step; what ends with it, or None if nothing runs."""
         task = self._task
         if task is None or task.done():
-            return False
+            return None
         if task is not self._stopping:
             self._stopping = task
             task.cancel()
-        await asyncio.wait((task,), timeout=ABORT_S)
-        return True
+        return task
 
     async def ended(self) -> None:
         """Returns when nothing runs."""
@@ -189,6 +219,14 @@ class Agent:
         )
         number = session.write(appended, Unqueued(at=now, turn_id=turn_id), messages=(message,))
         session.pending.add(message)
+        session.emit(
+            MessageAppended(
+                entry_id=appended.id,
+                role=message.role,
+                client=session.prompters.pop(turn_id, None),
+                turn_id=turn_id,
+            )
+        )
         session.tell_usage()
         await session.durable(number)
 
@@ -207,7 +245,8 @@ class Agent:
         )
 
     def _failed(self, code: int, message: str) -> None:
-        self._end_message(NULL, "error")
+        self._end_message("error")
+        self._end_turn()
         turn_id, self._turn_id = self._turn_id, None
         if turn_id is not None:
             self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
@@ -216,26 +255,47 @@ class Agent:
         """What the model had said so far stays, marked as aborted."""
         session, text = self._session, "".join(self._partial)
         self._partial = []
-        raw = NULL
+        taken = None
         if text:
             raw = Raw(msgspec.json.encode({"role": "assistant", "content": text, "stop_reason": "aborted"}))
             message = decode_message(raw)
             try:
-                session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+                taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
             except CompactdError as error:
                 _log.warning("what was said before an abort is lost: %s", error)
-                raw = NULL
-        self._end_message(raw, "aborted")
-        if text:
+        self._end_message("aborted", taken)
+        self._end_turn(taken)
+        if taken is not None:
+            session.tell_appended(taken, turn_id=self._turn_id)
             session.tell_usage()
         if self._turn_id is not None:
             session.emit(AgentAbort(turn_id=self._turn_id))
         self._end("aborted")
 
-    def _end_message(self, raw: Raw, stop_reason: str) -> None:
-        if self._is_message_open:
-            self._is_message_open = False
-            self._session.emit(MessageEnd(message=raw, stop_reason=stop_reason))
+    def _start_message(self, turn_id: str) -> None:
+        self._is_message_open = True
+        self._session.emit(MessageStart(turn_id=turn_id))
+
+    def _end_message(self, stop_reason: str, taken: Taken | None = None) -> None:
+        """Closes the message that is open, with the answer that `taken` appended."""
+        if not self._is_message_open:
+            return
+        self._is_message_open = False
+        answer = None if taken is None else taken.intake.answer
+        self._session.emit(
+            MessageEnd(
+                message=NULL if answer is None else answer,
+                stop_reason=stop_reason,
+                turn_id=self._turn_id or "",
+                entry_id=None if taken is None else taken.answer_id,
+            )
+        )
+
+    def _end_turn(self, taken: Taken | None = None) -> None:
+        """Closes the turn that is open, if its answer did not."""
+        if self._is_turn_open:
+            self._is_turn_open = False
+            self._session.tell_turn_end(taken, None, self._turn_id)
 
     async def _count(self, message: Message, size_bytes: int) -> int:
         session = self._session
@@ -252,12 +312,13 @@ class Agent:
             # A turn of its own: what an earlier one was refused says nothing of this one.
             session.recoveries = 0
             begun = await turns.begin(session)
+            self._is_turn_open = True
             session.emit(TurnStart(turn_id=turn_id))
             finished = await self._asked(turn_id, begun.max_output_tokens)
-            calls = await self._taken_in(finished)
+            calls, entry_id = await self._taken_in(finished, turn_id)
             if not calls:
                 return finished.stop_reason
-            await self._executed_all(calls, limits.tool_s)
+            await self._executed_all(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
             if self._is_client_gone or asyncio.current_task() is self._stopping:
                 # Nobody runs tools any more: the calls stay open, and the next client goes on. Or an abort
                 # came just when a tool was done: `wait_for` of Python 3.11 drops such a cancellation.
@@ -297,21 +358,22 @@ class Agent:
         request, names = await next_request(session, provider, model, max_output_tokens)
         self._partial = []
         self.status = "streaming"
-        self._is_message_open = True
-        session.emit(MessageStart(turn_id=turn_id))
+        self._start_message(turn_id)
         try:
             async with aclosing(provider.stream(request)) as events:
                 async for event in events:
                     match event:
                         case TextDelta(text=text):
                             self._partial.append(text)
-                            session.emit(MessageDelta(delta=text))
+                            session.emit(MessageDelta(delta=text, turn_id=turn_id))
                         case ThinkingArrived(text=text):
-                            session.emit(ThinkingDelta(delta=text))
-                        case Retrying():
+                            session.emit(ThinkingDelta(delta=text, turn_id=turn_id))
+                        case Retrying(attempt=attempt, delay_s=delay_s, reason=reason):
+                            self._end_message("error")
                             session.emit(
-                                Retry(attempt=event.attempt, delay_s=event.delay_s, reason=event.reason)
+                                Retry(attempt=attempt, delay_s=delay_s, reason=reason, turn_id=turn_id)
                             )
+                            self._start_message(turn_id)
                         case Finished():
                             self._partial = []
                             return with_own_names(event, names)
@@ -319,34 +381,35 @@ class Agent:
                             pass
         except ModelFailed:
             self._partial = []
-            self._end_message(NULL, "error")
+            self._end_message("error")
             raise
         finally:
             self.status = "running"
         raise RuntimeError("a provider's stream ended without its last event")
 
-    async def _taken_in(self, finished: Finished) -> Sequence[ToolCall]:
-        """Appends the answer; the calls in it. An answer without content is not appended."""
+    async def _taken_in(self, finished: Finished, turn_id: str) -> tuple[Sequence[ToolCall], EntryId | None]:
+        """Appends the answer: (the calls in it, its entry). An answer without content is not appended."""
         session, message = self._session, finished.message
         calls = [block for block in message.content if isinstance(block, ToolCall)]
         raw = Raw(encode_message(message))
         tokens = await self._count(message, len(bytes(raw)))
-        self._end_message(raw if message.content else NULL, finished.stop_reason)
         read, counts = (((message, raw),), (tokens,)) if message.content else ((), ())
         report = None if finished.usage is None else (finished.usage, True)
-        taken, _ = turns.end(
-            session, New(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason)
-        )
+        taken = session.append(New(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason))
+        self._end_message(finished.stop_reason, taken)
+        self._is_turn_open = False
+        turns.tell_end(session, taken, finished.stop_reason, turn_id)
+        session.tell_appended(taken, turn_id=turn_id)
         session.tell_usage()
         await session.durable(taken.number)
         if not calls and session.snapshots is not None:
             await session.snapshots.take(session, "end")
-        return calls
+        return calls, taken.answer_id
 
-    async def _executed_all(self, calls: Sequence[ToolCall], tool_s: float) -> None:
+    async def _executed_all(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
         """Runs `calls` side by side; when it returns or raises, none of them runs any more."""
         self.status = "executing_tools"
-        tasks = [asyncio.ensure_future(self._executed(call, tool_s)) for call in calls]
+        tasks = [asyncio.ensure_future(self._executed(call, place, tool_s)) for call in calls]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -355,19 +418,42 @@ class Agent:
             await asyncio.wait(tasks)
         self.status = "running"
 
-    async def _executed(self, call: ToolCall, tool_s: float) -> None:
+    async def _executed(self, call: ToolCall, place: _Place, tool_s: float) -> None:
         """Has the client run a call, and appends what came of it as soon as it is there."""
-        session, outcome = self._session, None
-        session.emit(ToolExecutionStart(call_id=call.call_id, name=call.name))
+        session = self._session
+        if not executing.is_runnable(call):
+            refused = await executing.refused_outcome(session, call)
+            await self._kept(session.append(_new(refused)), place, None)
+            return
+        taken, is_error = None, True
+        session.emit(
+            ToolExecutionStart(
+                call_id=call.call_id, name=call.name, turn_id=place.turn_id, entry_id=place.entry_id
+            )
+        )
         try:
-            outcome = await executing.outcome_of(session, call, tool_s)
+            outcome = await executing.outcome_of(session, call, place.turn_id, tool_s)
+            if outcome is not None:
+                taken, is_error = session.append(_new(outcome)), outcome.is_error
         finally:
-            is_error = outcome is None or outcome.is_error
-            session.emit(ToolExecutionEnd(call_id=call.call_id, name=call.name, is_error=is_error))
-        if outcome is None:
+            session.emit(
+                ToolExecutionEnd(
+                    call_id=call.call_id,
+                    name=call.name,
+                    is_error=is_error,
+                    turn_id=place.turn_id,
+                    entry_id=None if taken is None else taken.appended[0][0],
+                )
+            )
+        if taken is None:
             self._is_client_gone = True
             return
-        taken = session.append(New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,)))
+        await self._kept(taken, place, session.client)
+
+    async def _kept(self, taken: Taken, place: _Place, client: str | None) -> None:
+        """Announces a call's result; returns when it is durable."""
+        session = self._session
+        session.tell_appended(taken, client=client, turn_id=place.turn_id)
         session.tell_usage()
         await session.durable(taken.number)
 

@@ -18,7 +18,9 @@ Trigger = Literal["manual", "threshold", "overflow", "silent_overflow", "model_s
 Strategy = Literal["summarize", "extract", "truncate"]
 Confidence = Literal["override", "observed", "fact", "disputed", "guess"]
 FileState = Literal["unchanged", "changed", "missing", "unknown"]
-Status = Literal["idle", "running", "streaming", "executing_tools", "compacting"]
+Status = Literal["idle", "running", "streaming", "executing_tools", "compacting", "unknown"]
+Change = Literal["pin", "title", "settings", "tools", "branch"]
+Owner = Literal["this", "other", "none"]
 PinReason = Literal["request", "pinned", "command"]
 Author = Literal[
     "user",
@@ -338,48 +340,68 @@ class AgentStart(Struct, frozen=True, kw_only=True, tag="agent_start"):
 
 
 class TurnStart(Struct, frozen=True, kw_only=True, tag="turn_start"):
-    """A model request is about to be sent."""
+    """A model request is about to be sent. Exactly one `turn_end` follows, whatever happens."""
 
     turn_id: str
+    """The prompt that is being answered, as `agent/prompt` named it."""
 
 
 class MessageStart(Struct, frozen=True, kw_only=True, tag="message_start"):
-    """The model is asked; what it writes follows."""
+    """The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent
+    again starts a new message."""
 
     turn_id: str
+    """The prompt that is being answered."""
 
 
 class MessageDelta(Struct, frozen=True, kw_only=True, tag="message_delta"):
     """More of the answer's text. May be left out while the client does not read."""
 
     delta: str
+    """The text since the last delta."""
+    turn_id: str
+    """The prompt that is being answered."""
 
 
 class ThinkingDelta(Struct, frozen=True, kw_only=True, tag="thinking_delta"):
     """More of the model's reasoning. May be left out while the client does not read."""
 
     delta: str
+    """The text since the last delta."""
+    turn_id: str
+    """The prompt that is being answered."""
 
 
 class MessageEnd(Struct, frozen=True, kw_only=True, tag="message_end"):
     """The whole answer, or what came of it."""
 
     message: Raw
-    """Null where nothing came."""
+    """Null if nothing came, or if the request failed."""
     stop_reason: str | None = None
+    """Why the model stopped; `error` if the request failed, `aborted` if the client took the prompt back."""
+    turn_id: str
+    """The prompt that is being answered."""
+    entry_id: str | None = None
+    """The entry of the message in the session; null if `message` is null."""
 
 
 class MessageQueued(Struct, frozen=True, kw_only=True, tag="message_queued"):
     """A prompt waits for its turn; it is durable."""
 
     turn_id: str
+    """The prompt's id; `prompt/drop` takes it back."""
 
 
 class ToolExecutionStart(Struct, frozen=True, kw_only=True, tag="tool_execution_start"):
-    """The client is asked to run a tool."""
+    """The client is asked to run a tool. Calls that are answered without the client have no such event."""
 
     call_id: str
     name: str
+    """The tool's."""
+    turn_id: str
+    """The prompt that is being answered."""
+    entry_id: str | None = None
+    """The message with the call."""
 
 
 class ToolExecutionEnd(Struct, frozen=True, kw_only=True, tag="tool_execution_end"):
@@ -387,15 +409,26 @@ class ToolExecutionEnd(Struct, frozen=True, kw_only=True, tag="tool_execution_en
 
     call_id: str
     name: str
+    """The tool's."""
     is_error: bool
+    """The tool failed, or gave no result in time."""
+    turn_id: str
+    """The prompt that is being answered."""
+    entry_id: str | None = None
+    """The message with the result; null if there is none, because the prompt was aborted."""
 
 
 class Retry(Struct, frozen=True, kw_only=True, tag="retry"):
     """A request failed and is sent again."""
 
     attempt: int
+    """2 for the first repetition."""
     delay_s: float
+    """Seconds until it is sent."""
     reason: str
+    """One sentence."""
+    turn_id: str | None = None
+    """The prompt that is being answered; null for a summariser's request."""
 
 
 class AgentEnd(Struct, frozen=True, kw_only=True, tag="agent_end"):
@@ -422,11 +455,17 @@ class AgentError(Struct, frozen=True, kw_only=True, tag="error"):
 
 
 class TurnEnd(Struct, frozen=True, kw_only=True, tag="turn_end"):
-    """A model's answer was taken in."""
+    """A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the
+    client's own `turn/end`."""
 
     message: Raw
+    """The answer; null if there is none."""
     usage: Usage | None
     context_usage: ContextUsage
+    turn_id: str | None = None
+    """The prompt that is being answered; null after the client's own `turn/end`."""
+    entry_id: str | None = None
+    """The entry of `message` in the session; null if that is null."""
 
 
 class UsageUpdate(Struct, frozen=True, kw_only=True, tag="usage_update"):
@@ -498,6 +537,36 @@ class SessionClosed(Struct, frozen=True, kw_only=True, tag="session_closed"):
     reason: str
 
 
+class MessageAppended(Struct, frozen=True, kw_only=True, tag="message_appended"):
+    """A message became part of the session, whoever appended it."""
+
+    entry_id: str
+    role: Role
+    client: str | None = None
+    """The name of the client whose request brought the message, as it gave it in `client.name`. Null if it
+    gave none, if the daemon made the message, or if another process appended it."""
+    turn_id: str | UnsetType = UNSET
+    """In the daemon's own loop: the prompt that the message belongs to."""
+
+
+class SessionChanged(Struct, frozen=True, kw_only=True, tag="session_changed"):
+    """Something about the session changed that is no message: read it again to see what it is now."""
+
+    what: Change
+    """`pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system
+    prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`)."""
+    entry_ids: tuple[str, ...] = ()
+    """The entries that were pinned or let go, or the one that the branch goes on from."""
+
+
+class WriterChanged(Struct, frozen=True, kw_only=True, tag="writer_changed"):
+    """Another process, or none, or this daemon writes the session from now on."""
+
+    owner: Owner
+    """`none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this
+    daemon took it over."""
+
+
 Event = (
     AgentStart
     | TurnStart
@@ -521,6 +590,9 @@ Event = (
     | PruneEnd
     | ModelChanged
     | SessionClosed
+    | MessageAppended
+    | SessionChanged
+    | WriterChanged
 )
 
 encode = msgspec.json.Encoder().encode

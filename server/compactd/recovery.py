@@ -20,6 +20,7 @@ from compactd.core.rules import Rules
 from compactd.core.usage import context_size
 from compactd.errors import CannotFit
 from compactd.messages import CompactionResult, Floor, OverflowDetected
+from compactd.running import Progress
 from compactd.session import Session
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | No
     )
 
 
-async def recover(session: Session, failed: FailedRequest) -> Recovered:
-    """Answers a failed request; waits for a running compaction.
+async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> Recovered:
+    """Answers a failed request; waits for a running compaction. `progress` is told of its own.
 
     Never raises for what cannot be mended: that is `retry: false` with its reason. Raises `SessionLocked`,
     `StorageFailed`.
@@ -111,7 +112,7 @@ async def recover(session: Session, failed: FailedRequest) -> Recovered:
         return _lowered(session, verdict)
     if verdict.fix != "compact":
         return Recovered(verdict=verdict, retry=False, reason=_REASONS.get(verdict.fix, _REASONS["none"]))
-    return await _smaller(session, verdict)
+    return await _smaller(session, verdict, progress)
 
 
 _REASONS = {
@@ -140,7 +141,7 @@ def _lowered(session: Session, verdict: Verdict) -> Recovered:
     )
 
 
-async def _smaller(session: Session, verdict: Verdict) -> Recovered:
+async def _smaller(session: Session, verdict: Verdict, progress: Progress | None) -> Recovered:
     await _learn(session, verdict)
     session.emit(
         OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
@@ -161,9 +162,9 @@ async def _smaller(session: Session, verdict: Verdict) -> Recovered:
 
     sent = session.fold.estimated
     try:
-        result = await compact(session, _request(session, verdict, sent))
+        result = await compact(session, _request(session, verdict, sent), progress=progress)
     except CannotFit as error:
-        smallest = await _last_resort(session, error, sent)
+        smallest = await _last_resort(session, error, sent, progress)
         if smallest is None:
             return Recovered(verdict=verdict, retry=False, reason=error.message, floor=floor_in(error))
         result = smallest
@@ -227,7 +228,9 @@ def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
     )
 
 
-async def _last_resort(session: Session, error: CannotFit, sent: int) -> CompactionResult | None:
+async def _last_resort(
+    session: Session, error: CannotFit, sent: int, progress: Progress | None
+) -> CompactionResult | None:
     """What no target allowed, down to the floor: still strictly less than was sent, or none."""
     from compactd.compacting import compact
 
@@ -238,7 +241,7 @@ async def _last_resort(session: Session, error: CannotFit, sent: int) -> Compact
         return None
     request = CompactRequest(trigger="overflow", force=True, target_tokens=target, strategy="extract")
     try:
-        return await compact(session, request)
+        return await compact(session, request, progress=progress)
     except CannotFit:
         return None
 

@@ -14,12 +14,13 @@ from compactd.errors import CannotFit, InvalidParams, NothingToUndo
 from compactd.session import Session
 
 
-def undo(session: Session) -> tuple[Step, int]:
+def undo(session: Session, *, force: bool = False) -> tuple[Step, int]:
     """Takes the last compaction or prune back; later messages stay. (the step, number to wait for).
 
-    Raises `SessionBusy`, `SessionLocked`, `NothingToUndo`, `CannotFit`.
+    With `force` also if the next request would be over the cap: the next turn's begin makes it fit. Raises
+    `SessionBusy`, `SessionLocked`, `NothingToUndo`, `CannotFit`.
     """
-    return _rewind(session, session.fold.last_step(), Undone, "undo")
+    return _rewind(session, session.fold.last_step(), Undone, "undo", force)
 
 
 def redo(session: Session) -> tuple[Step, int]:
@@ -44,14 +45,15 @@ def branch(session: Session, entry_id: EntryId) -> int:
 
 
 def _rewind(
-    session: Session, step: Step | None, marker: type[Undone] | type[Redone], word: str
+    session: Session, step: Step | None, marker: type[Undone] | type[Redone], word: str, force: bool = False
 ) -> tuple[Step, int]:
     session.free()
     session.writable()
     if step is None:
         raise NothingToUndo(f"There is no compaction or prune to {word} in this session.")
     entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
-    _refuse_if_over(session, entry)
+    if not force:
+        _refuse_if_over(session, entry)
     # The messages of the path stay the same, and the calls that wait for results with them.
     return step, session.write(entry)
 
@@ -64,7 +66,8 @@ def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
     if after.decision.kind == "over":
         raise CannotFit(
             f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
-            "Compact with a smaller budget instead, or choose a model with a larger window.",
+            "Compact with a smaller budget instead, or choose a model with a larger window; session/undo "
+            "with `force` takes it back all the same, and the next turn/begin makes it fit.",
             used=after.used,
             window=after.window,
         )

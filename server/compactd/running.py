@@ -19,7 +19,13 @@ Progress = Callable[[float, str | None], None]
 """Takes the share that is done, and its phase."""
 
 TELL_S = 0.1
-"""Progress is told no more often than this."""
+"""Progress is told no more often than this, but for a new phase."""
+
+ASKED, WRITTEN = 0.1, 0.8
+"""The share that is done when a model is asked for the summary, and when it has written it."""
+
+TOKEN_CHARS = 4
+"""Characters that a token of a summary is expected to have."""
 
 
 class Running:
@@ -35,6 +41,15 @@ class Running:
         self._stopped = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self._told_at = 0.0
+        self._told_phase = ""
+        self._fraction = 0.0
+        self._expected_chars = 1
+        self._received_chars = 0
+
+    @property
+    def is_shown(self) -> bool:
+        """The request that asked for it shows its progress."""
+        return self._progress is not None
 
     @property
     def is_compaction(self) -> bool:
@@ -73,18 +88,29 @@ class Running:
         if self._is_cancelled.is_set():
             raise Cancelled("The compaction was cancelled; nothing was changed.")
         now = self._loop.time()
-        if now - self._told_at >= TELL_S:
-            self._told_at = now
+        if phase != self._told_phase or now - self._told_at >= TELL_S:
+            self._told_at, self._told_phase = now, phase
             self._loop.call_soon_threadsafe(self._tell, phase, fraction)
 
+    def expect(self, most_tokens: int) -> None:
+        """A model is asked for at most so many tokens: what `tell_text` takes is a share of them."""
+        self._expected_chars, self._received_chars = max(1, most_tokens * TOKEN_CHARS), 0
+
     def tell_text(self, text: str) -> None:
-        """Shows what the summariser writes; called on the loop."""
-        if not self._ended.is_set():
-            self._session.emit(
-                CompactionProgress(
-                    compaction_id=self.compaction_id, phase="summarize", fraction=0.5, delta=text
-                )
+        """Shows what the summariser writes; called on the loop, with each piece that arrives."""
+        if self._ended.is_set():
+            return
+        self._received_chars += len(text)
+        share = min(1.0, self._received_chars / self._expected_chars)
+        fraction = self._raised(round(ASKED + (WRITTEN - ASKED) * share, 3))
+        self._session.emit(
+            CompactionProgress(
+                compaction_id=self.compaction_id, phase="summarize", fraction=fraction, delta=text
             )
+        )
+        if self._progress is not None and (now := self._loop.time()) - self._told_at >= TELL_S:
+            self._told_at = now
+            self._progress(fraction, "summarize")
 
     async def unless_stopped(self, work: Coroutine[object, object, T]) -> T:
         """What `work` gives; ended at once, with `Cancelled`, where the compaction is stopped."""
@@ -102,8 +128,14 @@ class Running:
     def _tell(self, phase: str, fraction: float) -> None:
         if self._ended.is_set():
             return
+        fraction = self._raised(fraction)
         self._session.emit(
             CompactionProgress(compaction_id=self.compaction_id, phase=phase, fraction=fraction)
         )
         if self._progress is not None:
             self._progress(fraction, phase)
+
+    def _raised(self, fraction: float) -> float:
+        """`fraction`, or what was told already: a second attempt does not go back."""
+        self._fraction = max(self._fraction, fraction)
+        return self._fraction

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
 from compactd.core.budget import Size, Standing, Window, stand
 from compactd.core.entries import (
@@ -38,7 +38,20 @@ from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_to
 from compactd.core.untrusted import resolve
 from compactd.errors import InvalidParams, SessionBusy, SessionLocked
 from compactd.formats.journalled import decoder_of
-from compactd.messages import Decision, Event, Message, TokenUsage, Tool, TurnEnd, Usage, UsageUpdate
+from compactd.messages import (
+    Change,
+    Decision,
+    Event,
+    Message,
+    MessageAppended,
+    Owner,
+    SessionChanged,
+    TokenUsage,
+    Tool,
+    TurnEnd,
+    Usage,
+    UsageUpdate,
+)
 from compactd.order import InOrder
 from compactd.providers.counters import counter_for, is_loaded
 from compactd.recounting import Recounting
@@ -48,6 +61,7 @@ from compactd.world import World
 
 if TYPE_CHECKING:
     from compactd.core.units import FactCache
+    from compactd.following import Following
     from compactd.loop import Agent
     from compactd.running import Running
     from compactd.snapshots import Snapshots
@@ -68,6 +82,17 @@ class Taken(Struct, frozen=True, kw_only=True):
     number: int
     """To wait for."""
 
+    @property
+    def appended(self) -> tuple[tuple[EntryId, Message], ...]:
+        """The new messages by their entries, oldest first."""
+        ids = (entry.id for entry in self.intake.entries if isinstance(entry, Appended))
+        return tuple(zip(ids, self.intake.messages, strict=True))
+
+    @property
+    def answer_id(self) -> EntryId | None:
+        """The entry of the last new assistant message."""
+        return next((i for i, message in reversed(self.appended) if message.role == "assistant"), None)
+
 
 class Session:
     """One conversation that is open in this process."""
@@ -84,7 +109,11 @@ class Session:
         self.world = world
         self.id = session_id
         self.journal = journal
-        """None where another process writes the session."""
+        """None if the session was opened to read and to follow only."""
+        self.owner: Owner = "none" if journal is None else "this"
+        """Who has the session open for writing, as far as it is known."""
+        self.following: Following | None = None
+        """What reads along while there is no journal."""
         self.entries: list[Entry] = list(entries)
         """As they stand in the journal: the index is the record's number."""
         self.fold: Fold = fold(self.entries, decoder_of(self.entries))
@@ -99,6 +128,10 @@ class Session:
         """What compactions found out about the messages."""
         self.has_hook = False
         """The client is asked before each compaction."""
+        self.client: str | None = None
+        """The name of the client that opened the session here."""
+        self.prompters: dict[str, str] = {}
+        """The name of the client that sent each prompt which came here."""
         self.agent: Agent | None = None
         """The loop, once the client gave a prompt."""
         self.sighting: Observed | None = None
@@ -112,6 +145,8 @@ class Session:
         self.persistent = persistent
         """False: kept in memory alone."""
         self.is_closed = False
+        self.is_borrowed = False
+        """An editor's command opened it for itself, and closes it when it is done."""
         self.snapshots: Snapshots | None = None
         opened = self.fold.opened
         self.working_dir = opened.working_dir if opened else None
@@ -225,11 +260,15 @@ class Session:
     # --- writing --------------------------------------------------------------------------------------
 
     def writable(self) -> Journal:
-        """The journal; raises `SessionLocked` where another process has it."""
+        """The journal; raises `SessionLocked` if the session is open here to be read only."""
         if self.journal is None:
+            is_owned = self.following is not None and self.following.is_owned_now()
             raise SessionLocked(
                 "Another process has this session open for writing. Read it here, or end that process "
-                "and start the session again.",
+                "and start the session again."
+                if is_owned
+                else "This session is open here to be read only, and no process writes it now. Call "
+                "session/start again to take it over.",
                 session_id=self.id,
             )
         return self.journal
@@ -288,13 +327,13 @@ class Session:
         self.reload()
 
     def follow(self, entries: Sequence[Entry]) -> None:
-        """Takes in what the owner appended. O(entries)."""
+        """Takes in what the owner appended; `refresh` has to follow. O(entries)."""
         for entry in entries:
             self.entries.append(entry)
             self.fold.apply(entry)
             if isinstance(entry, Appended):
                 self.pending.add(self.fold.originals[entry.id].message)
-        self.refresh()
+        self._standing = None
 
     def reload(self) -> None:
         """Folds `entries` again, after some were taken back or came from the owner."""
@@ -323,15 +362,28 @@ class Session:
         usage = self.token_usage()
         self.emit(UsageUpdate(usage=usage, context_window=usage.context_window))
 
-    def tell_turn_end(self, taken: Taken, usage: Usage | None) -> None:
-        """Sends that the model's answer was taken in."""
+    def tell_turn_end(self, taken: Taken | None, usage: Usage | None, turn_id: str | None = None) -> None:
+        """Sends that the model's answer was taken in, or with `taken` None that there is none."""
+        answer = None if taken is None else taken.intake.answer
         self.emit(
             TurnEnd(
-                message=NULL if taken.intake.answer is None else taken.intake.answer,
+                message=NULL if answer is None else answer,
                 usage=usage,
                 context_usage=context_usage(self.standing()),
+                turn_id=turn_id,
+                entry_id=None if taken is None else taken.answer_id,
             )
         )
+
+    def tell_appended(self, taken: Taken, *, client: str | None = None, turn_id: str | None = None) -> None:
+        """Sends which messages came into the session."""
+        turn = UNSET if turn_id is None else turn_id
+        for entry_id, message in taken.appended:
+            self.emit(MessageAppended(entry_id=entry_id, role=message.role, client=client, turn_id=turn))
+
+    def tell_changed(self, what: Change, *entry_ids: EntryId) -> None:
+        """Sends that something changed that is no message."""
+        self.emit(SessionChanged(what=what, entry_ids=entry_ids))
 
     # --- appending ------------------------------------------------------------------------------------
 
@@ -479,3 +531,14 @@ class Session:
                     f"$.entry_ids[{index}]",
                 )
         return self.write(PinSet(at=self.world.now(), entry_ids=tuple(entry_ids), pinned=pinned))
+
+
+def changes_in(entry: SettingsSet) -> tuple[Change, ...]:
+    """What a change of settings is called in `session_changed`; nothing for what was only counted anew."""
+    is_setting = entry.compaction != NULL or entry.system_prompt is not None or entry.snapshots is not None
+    changed: tuple[tuple[Change, bool], ...] = (
+        ("settings", is_setting),
+        ("tools", entry.tools is not None),
+        ("title", entry.title is not None),
+    )
+    return tuple(what for what, is_changed in changed if is_changed)

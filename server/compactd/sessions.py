@@ -19,7 +19,7 @@ from compactd.core.settings import GivenSettings
 from compactd.errors import SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
 from compactd.listing import Row, listed_of, read_listed
-from compactd.messages import SessionClosed, Tool
+from compactd.messages import SessionClosed, Tool, WriterChanged
 from compactd.order import InOrder
 from compactd.session import Session
 from compactd.store.base import Durability, Follower, Journal, Store, Stored
@@ -57,6 +57,12 @@ class Start(Struct, frozen=True, kw_only=True):
     persist: bool = True
     durability: Durability = "disk"
     compaction_hook: bool = False
+    client: str | None = None
+    """The client's name."""
+    read_only: bool = False
+    """To be read and followed: the session's lock is not taken."""
+    is_borrowed: bool = False
+    """An editor's command opens it for itself."""
 
 
 class Started(Struct, frozen=True):
@@ -89,17 +95,12 @@ class Sessions:
                 session_id=session_id,
                 exists=True,
             )
-        raise SessionNotFound(
-            "No session has this id: call session/start, or session/list for those there are.",
-            session_id=session_id,
-            exists=False,
-        )
+        raise _not_found(session_id)
 
     def newest(self) -> str | None:
-        """The session that was touched last; none where none is open."""
-        if not self.open:
-            return None
-        return max(self.open.values(), key=lambda session: session.touched_at).id
+        """The session that was touched last, of those that a client opened; None if there is none."""
+        opened = [session for session in self.open.values() if not session.is_borrowed]
+        return max(opened, key=lambda session: session.touched_at).id if opened else None
 
     # --- starting -------------------------------------------------------------------------------------
 
@@ -127,9 +128,10 @@ class Sessions:
     async def _start(self, session_id: str, want: Start) -> Started:
         session = self.open.get(session_id)
         resumed = was_open = session is not None
+        was_followed = session is not None and session.journal is None
         if session is not None and session.journal is None:
             await self._let_go(session)
-            session = None
+            session, was_open = None, False
         if want.base_url is not None:
             await self.world.ask_server(want.model, want.base_url)
         if want.model is not None:
@@ -139,8 +141,11 @@ class Sessions:
             session.refresh()
         else:
             exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
+            if want.read_only and not exists:
+                raise _not_found(session_id)
             session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
             resumed = exists
+        session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
         self.open[session_id] = session
         if session.is_imported and want.working_dir not in (None, session.working_dir):
             # The file's own folder gives nothing; one that the client names does.
@@ -154,9 +159,11 @@ class Sessions:
             if not resumed:
                 await session.snapshots.forget()  # of a session of this name whose deletion was cut off
         session.has_hook = want.compaction_hook
+        session.client = want.client or session.client
         if session.journal is None:
-            warning = "another process writes this session: it can be read and followed here, not changed"
-            return Started(session, resumed, (warning,))
+            return Started(session, resumed, _read_only_warnings(session, want))
+        if was_followed and resumed:
+            session.emit(WriterChanged(owner="this"))
         number = self._apply(session, want)
         if number is not None:
             await session.durable(number)
@@ -226,15 +233,15 @@ class Sessions:
         return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
-        def read() -> tuple[Journal | None, Follower | None, list[memoryview]]:
-            try:
-                journal, records = self.store.open(session_id, durability=want.durability)
-            except SessionLocked:
-                follower, records = self.store.read(session_id)
-                return None, follower, records
-            return journal, None, records
+        def read() -> tuple[Journal | None, Follower | None, bool, list[memoryview]]:
+            if not want.read_only:
+                with suppress(SessionLocked):
+                    journal, records = self.store.open(session_id, durability=want.durability)
+                    return journal, None, False, records
+            follower, records = self.store.read(session_id)
+            return None, follower, follower.is_owned(), records
 
-        journal, follower, records = await self.world.in_worker(read)
+        journal, follower, is_owned, records = await self.world.in_worker(read)
 
         def folded() -> Session:
             with without_collector(), fitting():
@@ -252,8 +259,19 @@ class Sessions:
                 follower.close()
             raise
         if follower is not None:
-            self._followings[session_id] = Following(session, follower)
+            deleted = partial(self._deleted_elsewhere, session)
+            self._followings[session_id] = Following(session, follower, is_owned, deleted)
         return session
+
+    def _deleted_elsewhere(self, session: Session) -> None:
+        """The session that was followed is gone."""
+        if self.open.get(session.id) is session:
+            del self.open[session.id]
+        following = self._followings.get(session.id)
+        if following is session.following:
+            self._followings.pop(session.id, None)
+        session.is_closed = True
+        session.emit(SessionClosed(reason="deleted"))
 
     def _apply(self, session: Session, want: Start) -> int | None:
         """Given values replace the session's own. The number to wait for."""
@@ -350,7 +368,8 @@ class Sessions:
         rows = [await self._row(one) for one in stored]
         known = {one.session_id for one in stored}
         for session in self.open.values():
-            if session.id not in known:
+            # One that is followed and not stored has just been deleted by its owner.
+            if session.id not in known and session.journal is not None:
                 rows.append(
                     Row(
                         session_id=session.id,
@@ -358,6 +377,7 @@ class Sessions:
                         size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
                         updated_at=session.touched_at,
                         is_open=True,
+                        working_dir=session.working_dir,
                     )
                 )
         return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
@@ -374,7 +394,39 @@ class Sessions:
             size_bytes=stored.size_bytes,
             updated_at=stored.updated_at,
             is_open=stored.is_locked or session is not None,
+            working_dir=stored.working_dir if session is None else session.working_dir,
         )
+
+
+def _not_found(session_id: str) -> SessionNotFound:
+    return SessionNotFound(
+        "No session has this id: call session/start, or session/list for those there are.",
+        session_id=session_id,
+        exists=False,
+    )
+
+
+def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
+    """Why a session can only be read, and what that makes of the request's values."""
+    why = (
+        "another process writes this session: it can be read and followed here, not changed"
+        if session.owner == "other"
+        else "the session is open here to be read and followed, not changed; session/start without "
+        "read_only takes it over"
+    )
+    given = {
+        "model": want.model,
+        "context_window": want.context_window,
+        "system_prompt": want.system_prompt,
+        "tools": want.tools,
+        "compaction": want.compaction,
+        "title": want.title,
+        "snapshots": want.snapshots,
+    }
+    ignored = [name for name, value in given.items() if value is not None]
+    if not ignored:
+        return (why,)
+    return (why, f"not applied, because the session is read-only: {', '.join(ignored)}")
 
 
 def _learned_warnings(session: Session) -> tuple[str, ...]:

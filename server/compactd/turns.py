@@ -11,6 +11,7 @@ from compactd.core.usage import context_size
 from compactd.errors import CannotFit
 from compactd.formats.neutral import decode_message
 from compactd.messages import CompactionResult, OverflowDetected, Trigger
+from compactd.running import Progress
 from compactd.session import Session, Taken
 
 GO_ON = "Continue if you have next steps"
@@ -26,7 +27,7 @@ class Begun(Struct, frozen=True, kw_only=True):
     """Most that the request may ask for: window − used, at most the model's output limit."""
 
 
-async def begin(session: Session) -> Begun:
+async def begin(session: Session, progress: Progress | None = None) -> Begun:
     """The check before every model request: waits for a running compaction, prunes, compacts if due.
 
     A threshold compaction that finds nothing stops nobody. Raises `CannotFit` where the request is over the
@@ -43,7 +44,7 @@ async def begin(session: Session) -> Begun:
 
         pruned = (await prune(session)).results
     if settings.enabled:
-        done = await _compact_if_due(session)
+        done = await _compact_if_due(session, progress)
     if session.snapshots is not None:
         await session.snapshots.take(session, "begin")
     session.hand_out(session.fold.epoch)
@@ -59,7 +60,7 @@ def _checks_threshold(session: Session) -> bool:
     return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
 
 
-async def _compact_if_due(session: Session) -> CompactionResult | None:
+async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
     kind = session.decision.kind
     is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
     if not is_due and not session.silent_overflow:
@@ -68,7 +69,8 @@ async def _compact_if_due(session: Session) -> CompactionResult | None:
 
     trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
     try:
-        result = await compact(session, CompactRequest(trigger=trigger, force=kind == "over"))
+        request = CompactRequest(trigger=trigger, force=kind == "over")
+        result = await compact(session, request, progress=progress)
     except CannotFit:
         if session.decision.kind == "over":
             raise
@@ -90,6 +92,7 @@ async def _go_on(session: Session) -> None:
     raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
     message = decode_message(raw)
     taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+    session.tell_appended(taken)
     session.tell_usage()
     await session.durable(taken.number)
 
@@ -97,13 +100,18 @@ async def _go_on(session: Session) -> None:
 def end(session: Session, new: New) -> tuple[Taken, bool]:
     """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
     taken = session.append(new)
+    return taken, tell_end(session, taken, new.stop_reason)
+
+
+def tell_end(session: Session, taken: Taken, stop_reason: str | None, turn_id: str | None = None) -> bool:
+    """Sends that the answer which `taken` appended ended its turn; whether the window was full."""
     session.recoveries = 0
     report = taken.intake.report
     window = session.standing().window
-    silent = is_silent_overflow(report, new.stop_reason or taken.intake.stop_reason, window)
-    session.tell_turn_end(taken, report.usage if report else None)
+    silent = is_silent_overflow(report, stop_reason or taken.intake.stop_reason, window)
+    session.tell_turn_end(taken, report.usage if report else None, turn_id)
     if silent:
         session.silent_overflow = True
         requested = context_size(report.usage) if report else None
         session.emit(OverflowDetected(source="usage", limit=window, requested=requested))
-    return taken, silent
+    return silent

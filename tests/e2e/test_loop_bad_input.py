@@ -228,7 +228,7 @@ def test_an_abort_before_the_first_word_closes_the_message(talk: Open, server: L
     one.daemon.call("agent/abort", session_id=one.id)
 
     assert one.end(turn)["stop_reason"] == "aborted"
-    assert one.types()[-4:] == ["message_start", "message_end", "agent_abort", "agent_end"]
+    assert one.types()[-5:] == ["message_start", "message_end", "turn_end", "agent_abort", "agent_end"]
     ended = one.daemon.event("message_end", one.id).value["params"]
     assert (ended["message"], ended["stop_reason"]) == (None, "aborted")
 

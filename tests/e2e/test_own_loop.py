@@ -73,11 +73,13 @@ def test_a_prompt_is_answered_with_its_events_in_their_order(talk: Open, server:
 
     assert one.types() == [
         "agent_start",
+        "message_appended",
         "usage_update",
         "turn_start",
         "message_start",
         "message_end",
         "turn_end",
+        "message_appended",
         "usage_update",
         "agent_end",
     ]

@@ -17,7 +17,7 @@ from e2e.client import Daemon
 from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
 from e2e.talk import CHARS4, turns, user
 from laws.loop_answers import AGAIN, ANY, MOST_REQUESTS, PATIENCE
-from laws.loop_events import problems_of_events
+from laws.loop_events import problems_of_events, tools_asked
 from laws.loop_requests import problems_of
 from providers.loopback import Loopback, Seen, Step
 
@@ -145,7 +145,9 @@ def test_every_prompt_ends_once_after_a_bounded_number_of_valid_requests(
     talk.stop()
 
     events = daemon.events(name)
+    asked = [got.value["params"] for got in daemon.received if got.value.get("method") == "tool/execute"]
     assert problems_of_events(events) == []
+    assert tools_asked(events, asked) == []
     assert (state["status"], state["queued"]) == ("idle", 0)
     kinds = [event["type"] for event in events]
     assert kinds.count("agent_start") == len(words) == kinds.count("agent_end") + kinds.count("error")

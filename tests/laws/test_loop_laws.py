@@ -15,6 +15,7 @@ import pytest
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
 from e2e.talk import CHARS4
+from laws.loop_events import problems_of_events
 from laws.loop_play import TROUBLE, WINDOW, Play, result, said
 from laws.loop_requests import is_summary, problems_of
 from providers.loopback import Loopback, Seen
@@ -150,6 +151,7 @@ def test_the_newest_words_of_the_user_are_in_every_request(played: Played) -> No
 def test_every_start_has_its_end(played: Played) -> None:
     kinds = [event["type"] for event in played.events]
 
+    assert problems_of_events(played.events) == []
     for start, end in (
         ("agent_start", "agent_end"),
         ("turn_start", "turn_end"),

@@ -108,6 +108,8 @@ class Recorder:
         """Calls by method and events by type, without what differs from run to run."""
         events: dict[str, Any] = {}
         for event in self.daemon.events():
+            if event["type"] == "message_end" and event["message"] is None:
+                continue  # of a request that failed: one with a message shows more
             events.setdefault(event["type"], {**event, "seq": len(events) + 1})
         return _steady({"calls": self.calls, "events": events}, self._folder)
 
@@ -126,6 +128,8 @@ def record(folder: Path) -> dict[str, Any]:
             _trust(told, work)
             _own_loop(told, server)
             told.call("session/close", session_id="demo")
+            for read_only in (True, False):
+                daemon.call("session/start", session_id="demo", read_only=read_only)
             told.call("session/delete", session_id="demo")
             return told.examples()
 
@@ -235,10 +239,11 @@ def _own_loop(told: Recorder, server: Loopback) -> None:
     daemon.event("agent_end", "loop")
     turn = daemon.call("agent/prompt", session_id="loop", text="Is there more?")["turn_id"]
     daemon.event("message_delta", "loop", after=daemon.event("turn_start", "loop", turn_id=turn).at)
-    daemon.call("agent/prompt", session_id="loop", text="And the tests?")
+    waits = daemon.call("agent/prompt", session_id="loop", text="And the tests?")["turn_id"]
     daemon.event("message_queued", "loop")
     told.call("agent/abort", session_id="loop")
     daemon.event("agent_end", "loop", turn_id=turn)
+    told.call("prompt/drop", session_id="loop", prompt_id=waits)
     daemon.call("agent/prompt", session_id="loop", text="What now?")
     daemon.event("error", "loop")
     daemon.call("session/close", session_id="loop")

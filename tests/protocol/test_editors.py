@@ -45,7 +45,10 @@ def test_initialize_tells_the_protocol_and_asks_for_no_documents(spawn: Spawn, f
     result = initialize(spawn(framing=framing))["result"]
 
     assert set(result["capabilities"]) == {"executeCommandProvider", "experimental"}
-    assert result["capabilities"]["executeCommandProvider"] == {"commands": COMMANDS}
+    assert result["capabilities"]["executeCommandProvider"] == {
+        "commands": COMMANDS,
+        "workDoneProgress": True,
+    }
     assert result["capabilities"]["experimental"]["compactd"]["protocol_version"] == "1.0"
     assert "daemon/ping" in result["capabilities"]["experimental"]["compactd"]["methods"]
     assert result["serverInfo"]["name"] == "compactd"
@@ -277,6 +280,16 @@ def test_an_editor_that_can_show_progress_is_asked_for_one_and_told(showing: Raw
     }
     assert showing.received[-2]["params"] == {"token": token, "value": {"kind": "end"}}
     assert answer["error"]["code"] == -32800
+
+
+@pytest.mark.parametrize("more", [{}, {"workDoneToken": "mine"}], ids=["without a token", "with a token"])
+def test_params_that_are_refused_show_no_progress(showing: RawClient, more: dict[str, str]) -> None:
+    showing.received.clear()
+
+    answer = execute(showing, "bad", "compactd.compact", {"session_id": 5}, **more)
+
+    assert answer["error"]["data"] == {"path": "$.arguments[0].session_id"}
+    assert showing.received == [answer]
 
 
 def test_an_editor_that_refuses_a_progress_has_its_compaction_all_the_same(showing: RawClient) -> None:

@@ -26,6 +26,8 @@ export interface StartParams {
   persist?: boolean | null;
   /** `disk` (the default) survives a power cut when answered; `os` survives a killed daemon. */
   durability?: "disk" | "os" | null;
+  /** True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over. */
+  read_only?: boolean | null;
   client?: ClientInfo | null;
 }
 
@@ -95,6 +97,7 @@ export interface GivenSettings {
 
 /** Who is speaking. */
 export interface ClientInfo {
+  /** Events name the client by it (`client`). */
   name?: string | null;
   version?: string | null;
   /** The client answers `session/compacting`. */
@@ -195,6 +198,13 @@ export interface BranchParams {
   entry_id: string;
 }
 
+/** Params of `session/undo`. */
+export interface UndoParams {
+  session_id: string;
+  /** Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008. */
+  force?: boolean | null;
+}
+
 /** Params of a method that needs a session and nothing else. */
 export interface SessionParams {
   session_id: string;
@@ -263,6 +273,13 @@ export interface PromptParams {
   text?: string | null;
   /** As a user message's `content` in compactd's own shape: text, or blocks. */
   content?: Json;
+}
+
+/** Params of `prompt/drop`. */
+export interface DropParams {
+  session_id: string;
+  /** As `agent/state` lists it in `prompts`. */
+  prompt_id: string;
 }
 
 /** Params of `turn/end`. */
@@ -498,7 +515,7 @@ export interface Meta {
 export interface StartResult {
   session_id: string;
   resumed: boolean;
-  /** Another process writes this session: you can read and follow it. */
+  /** The session can be read and followed, not changed: another process has it, or you asked for that. */
   read_only: boolean;
   model: string | null;
   /** The one it was given, else the first words of its first prompt; null before there are any. */
@@ -790,6 +807,8 @@ export interface SessionInfo {
   updated_at: number;
   /** Open in this daemon or another one. */
   open: boolean;
+  /** The folder that it works in, as its client gave it. */
+  working_dir: string | null;
 }
 
 /** Result of `session/delete`. When it is there, every file that compactd kept of the session is gone. */
@@ -899,7 +918,7 @@ export interface ExportResult {
 /** Result of `agent/state`. */
 export interface StateResult {
   session_id: string;
-  status: "idle" | "running" | "streaming" | "executing_tools" | "compacting";
+  status: "idle" | "running" | "streaming" | "executing_tools" | "compacting" | "unknown";
   /** As in `session/list`. */
   title: string | null;
   model: string | null;
@@ -911,6 +930,8 @@ export interface StateResult {
   compaction: CompactionState;
   /** Prompts that wait. */
   queued: number;
+  /** The prompts that wait, in the order in which they are answered. */
+  prompts: PromptInfo[];
 }
 
 /** A term of the budget equation and where it came from. */
@@ -933,6 +954,16 @@ export interface CompactionState {
   ignored_settings?: IgnoredSetting[];
 }
 
+/** A prompt that waits. */
+export interface PromptInfo {
+  /** The `turn_id` that `agent/prompt` answered. */
+  prompt_id: string;
+  /** The name of the client that sent it, as it gave it in `client.name`; null if it is not known. */
+  client: string | null;
+  /** How it begins: its text in one line, at most 80 characters. */
+  text_preview: string;
+}
+
 /** Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events. */
 export interface PromptResult {
   turn_id: string;
@@ -944,6 +975,12 @@ export interface PromptResult {
 export interface AbortResult {
   /** False where nothing ran. */
   aborted: boolean;
+}
+
+/** Result of `prompt/drop`. When it is there, the prompt is gone for good. */
+export interface DropResult {
+  /** False if the prompt does not wait: it is being answered, was answered, or never was. */
+  dropped: boolean;
 }
 
 /** Result of `turn/begin`. */
@@ -1168,8 +1205,12 @@ export interface PlanInfo {
 export interface ToolParams {
   session_id: string;
   call_id: string;
+  /** The tool's. */
   name: string;
+  /** A JSON object, byte for byte as the model wrote it. */
   arguments: Json;
+  /** The prompt that is being answered. */
+  turn_id: string;
 }
 
 /** The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows. */
@@ -1181,21 +1222,23 @@ export interface AgentStart {
   turn_id: string;
 }
 
-/** A model request is about to be sent. */
+/** A model request is about to be sent. Exactly one `turn_end` follows, whatever happens. */
 export interface TurnStart {
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "turn_start";
+  /** The prompt that is being answered, as `agent/prompt` named it. */
   turn_id: string;
 }
 
-/** The model is asked; what it writes follows. */
+/** The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message. */
 export interface MessageStart {
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "message_start";
+  /** The prompt that is being answered. */
   turn_id: string;
 }
 
@@ -1205,7 +1248,10 @@ export interface MessageDelta {
   /** One more with each event of a session. */
   seq: number;
   type: "message_delta";
+  /** The text since the last delta. */
   delta: string;
+  /** The prompt that is being answered. */
+  turn_id: string;
 }
 
 /** More of the model's reasoning. May be left out while the client does not read. */
@@ -1214,7 +1260,10 @@ export interface ThinkingDelta {
   /** One more with each event of a session. */
   seq: number;
   type: "thinking_delta";
+  /** The text since the last delta. */
   delta: string;
+  /** The prompt that is being answered. */
+  turn_id: string;
 }
 
 /** The whole answer, or what came of it. */
@@ -1223,9 +1272,14 @@ export interface MessageEnd {
   /** One more with each event of a session. */
   seq: number;
   type: "message_end";
-  /** Null where nothing came. */
+  /** Null if nothing came, or if the request failed. */
   message: Json;
+  /** Why the model stopped; `error` if the request failed, `aborted` if the client took the prompt back. */
   stop_reason: string | null;
+  /** The prompt that is being answered. */
+  turn_id: string;
+  /** The entry of the message in the session; null if `message` is null. */
+  entry_id: string | null;
 }
 
 /** A prompt waits for its turn; it is durable. */
@@ -1234,17 +1288,23 @@ export interface MessageQueued {
   /** One more with each event of a session. */
   seq: number;
   type: "message_queued";
+  /** The prompt's id; `prompt/drop` takes it back. */
   turn_id: string;
 }
 
-/** The client is asked to run a tool. */
+/** The client is asked to run a tool. Calls that are answered without the client have no such event. */
 export interface ToolExecutionStart {
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "tool_execution_start";
   call_id: string;
+  /** The tool's. */
   name: string;
+  /** The prompt that is being answered. */
+  turn_id: string;
+  /** The message with the call. */
+  entry_id: string | null;
 }
 
 /** A tool ended. */
@@ -1254,8 +1314,14 @@ export interface ToolExecutionEnd {
   seq: number;
   type: "tool_execution_end";
   call_id: string;
+  /** The tool's. */
   name: string;
+  /** The tool failed, or gave no result in time. */
   is_error: boolean;
+  /** The prompt that is being answered. */
+  turn_id: string;
+  /** The message with the result; null if there is none, because the prompt was aborted. */
+  entry_id: string | null;
 }
 
 /** A request failed and is sent again. */
@@ -1264,9 +1330,14 @@ export interface Retry {
   /** One more with each event of a session. */
   seq: number;
   type: "retry";
+  /** 2 for the first repetition. */
   attempt: number;
+  /** Seconds until it is sent. */
   delay_s: number;
+  /** One sentence. */
   reason: string;
+  /** The prompt that is being answered; null for a summariser's request. */
+  turn_id: string | null;
 }
 
 /** The prompt was answered, or ended. */
@@ -1301,15 +1372,20 @@ export interface AgentError {
   message: string;
 }
 
-/** A model's answer was taken in. */
+/** A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`. */
 export interface TurnEnd {
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "turn_end";
+  /** The answer; null if there is none. */
   message: Json;
   usage: Usage | null;
   context_usage: ContextUsage;
+  /** The prompt that is being answered; null after the client's own `turn/end`. */
+  turn_id: string | null;
+  /** The entry of `message` in the session; null if that is null. */
+  entry_id: string | null;
 }
 
 /** The context after a turn. Tokens. */
@@ -1413,6 +1489,42 @@ export interface SessionClosed {
   reason: string;
 }
 
+/** A message became part of the session, whoever appended it. */
+export interface MessageAppended {
+  session_id: string;
+  /** One more with each event of a session. */
+  seq: number;
+  type: "message_appended";
+  entry_id: string;
+  role: "user" | "assistant" | "tool" | "system";
+  /** The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it. */
+  client: string | null;
+  /** In the daemon's own loop: the prompt that the message belongs to. */
+  turn_id?: string;
+}
+
+/** Something about the session changed that is no message: read it again to see what it is now. */
+export interface SessionChanged {
+  session_id: string;
+  /** One more with each event of a session. */
+  seq: number;
+  type: "session_changed";
+  /** `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`). */
+  what: "pin" | "title" | "settings" | "tools" | "branch";
+  /** The entries that were pinned or let go, or the one that the branch goes on from. */
+  entry_ids: string[];
+}
+
+/** Another process, or none, or this daemon writes the session from now on. */
+export interface WriterChanged {
+  session_id: string;
+  /** One more with each event of a session. */
+  seq: number;
+  type: "writer_changed";
+  /** `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over. */
+  owner: "this" | "other" | "none";
+}
+
 /** Params of `agent/event`. */
 export type AgentEvent =
   | AgentStart
@@ -1436,11 +1548,14 @@ export type AgentEvent =
   | CompactionEnd
   | PruneEnd
   | ModelChanged
-  | SessionClosed;
+  | SessionClosed
+  | MessageAppended
+  | SessionChanged
+  | WriterChanged;
 
 /** What a client may ask the daemon. */
 export interface Requests {
-  /** Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends. */
+  /** Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process does: its events come here too. */
   "session/start": { params: StartParams; result: StartResult };
   /** Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer. */
   "session/append": { params: AppendParams; result: AppendResult };
@@ -1459,7 +1574,7 @@ export interface Requests {
   /** Goes back to an entry: the next one follows it. Nothing is deleted. */
   "session/branch": { params: BranchParams; result: BranchResult };
   /** Takes the last compaction or prune back. Later messages stay. */
-  "session/undo": { params: SessionParams; result: UndoResult };
+  "session/undo": { params: UndoParams; result: UndoResult };
   /** Puts the compaction or prune that was undone last in force again. */
   "session/redo": { params: SessionParams; result: UndoResult };
   /** Every session there is. */
@@ -1486,6 +1601,8 @@ export interface Requests {
   "agent/prompt": { params: PromptParams; result: PromptResult };
   /** Stops the prompt that is being answered. Prompts that wait stay queued for the next one. */
   "agent/abort": { params: SessionParams; result: AbortResult };
+  /** Takes back a prompt that waits. `agent/abort` stops the one that is being answered. */
+  "prompt/drop": { params: DropParams; result: DropResult };
   /** The check before a model request: prunes or compacts if that is due, then answers. */
   "turn/begin": { params: SessionParams; result: BeginResult };
   /** Appends what the model answered and what its tools gave back. */

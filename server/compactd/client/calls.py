@@ -28,6 +28,7 @@ from compactd.rpc.wire import (
     CountResult,
     DeleteResult,
     DiffResult,
+    DropResult,
     EndResult,
     ErrorResult,
     ExpandResult,
@@ -89,11 +90,13 @@ class Calls(ABC):
         snapshots: bool | UnsetType | None = UNSET,
         persist: bool | UnsetType | None = UNSET,
         durability: Literal["disk", "os"] | UnsetType | None = UNSET,
+        read_only: bool | UnsetType | None = UNSET,
         client: ClientInfo | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> StartResult:
         """`session/start`: Opens a new session, or resumes one by its `session_id`. A session that another
-        process has open comes back `read_only` and follows what that process appends.
+        process has open comes back `read_only` and follows what that process does: its events come here
+        too.
         """
         params = given(
             model=model,
@@ -108,6 +111,7 @@ class Calls(ABC):
             snapshots=snapshots,
             persist=persist,
             durability=durability,
+            read_only=read_only,
             client=client,
         )
         return self.ask("session/start", params, StartResult, timeout_s=timeout_s)
@@ -278,11 +282,13 @@ class Calls(ABC):
         self,
         *,
         session_id: str,
+        force: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> UndoResult:
         """`session/undo`: Takes the last compaction or prune back. Later messages stay."""
         params = given(
             session_id=session_id,
+            force=force,
         )
         return self.ask("session/undo", params, UndoResult, timeout_s=timeout_s)
 
@@ -498,6 +504,22 @@ class Calls(ABC):
             session_id=session_id,
         )
         return self.ask("agent/abort", params, AbortResult, timeout_s=timeout_s)
+
+    def prompt_drop(
+        self,
+        *,
+        session_id: str,
+        prompt_id: str,
+        timeout_s: float = TIMEOUT_S,
+    ) -> DropResult:
+        """`prompt/drop`: Takes back a prompt that waits. `agent/abort` stops the one that is being
+        answered.
+        """
+        params = given(
+            session_id=session_id,
+            prompt_id=prompt_id,
+        )
+        return self.ask("prompt/drop", params, DropResult, timeout_s=timeout_s)
 
     def turn_begin(
         self,
@@ -739,11 +761,13 @@ class AsyncCalls(ABC):
         snapshots: bool | UnsetType | None = UNSET,
         persist: bool | UnsetType | None = UNSET,
         durability: Literal["disk", "os"] | UnsetType | None = UNSET,
+        read_only: bool | UnsetType | None = UNSET,
         client: ClientInfo | Mapping[str, Json] | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> StartResult:
         """`session/start`: Opens a new session, or resumes one by its `session_id`. A session that another
-        process has open comes back `read_only` and follows what that process appends.
+        process has open comes back `read_only` and follows what that process does: its events come here
+        too.
         """
         params = given(
             model=model,
@@ -758,6 +782,7 @@ class AsyncCalls(ABC):
             snapshots=snapshots,
             persist=persist,
             durability=durability,
+            read_only=read_only,
             client=client,
         )
         return await self.ask("session/start", params, StartResult, timeout_s=timeout_s)
@@ -928,11 +953,13 @@ class AsyncCalls(ABC):
         self,
         *,
         session_id: str,
+        force: bool | UnsetType | None = UNSET,
         timeout_s: float = TIMEOUT_S,
     ) -> UndoResult:
         """`session/undo`: Takes the last compaction or prune back. Later messages stay."""
         params = given(
             session_id=session_id,
+            force=force,
         )
         return await self.ask("session/undo", params, UndoResult, timeout_s=timeout_s)
 
@@ -1148,6 +1175,22 @@ class AsyncCalls(ABC):
             session_id=session_id,
         )
         return await self.ask("agent/abort", params, AbortResult, timeout_s=timeout_s)
+
+    async def prompt_drop(
+        self,
+        *,
+        session_id: str,
+        prompt_id: str,
+        timeout_s: float = TIMEOUT_S,
+    ) -> DropResult:
+        """`prompt/drop`: Takes back a prompt that waits. `agent/abort` stops the one that is being
+        answered.
+        """
+        params = given(
+            session_id=session_id,
+            prompt_id=prompt_id,
+        )
+        return await self.ask("prompt/drop", params, DropResult, timeout_s=timeout_s)
 
     async def turn_begin(
         self,

@@ -236,7 +236,8 @@ def seq_without_gap(bench: Bench) -> None:
     at = one.peer.now
     opened = one.peer.call("session/start", {"session_id": one.id}, shapes.Started)
     one.append(user("?"))
-    first = one.peer.event(one.id, "usage_update", at).seq
+    one.peer.event(one.id, "usage_update", at)
+    first = one.peer.events(one.id, at)[0].seq
     expect(
         (opened.seq, first) == (0, 1), "seq 0 at an opening, and 1 of its first event", (opened.seq, first)
     )

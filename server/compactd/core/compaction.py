@@ -108,7 +108,7 @@ class Ahead:
         O(text) at the first time. Raises what `work.check` raises. Not beside the flow itself.
         """
         for _ in self._steps(work, made):
-            work.at("summarize", 0.5)
+            work.at("summarize", 0.1)
             if is_answered():
                 return
 

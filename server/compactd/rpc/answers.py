@@ -19,8 +19,9 @@ from compactd.core.said import quoted, said
 from compactd.core.settings import IgnoredSetting, values_of
 from compactd.core.titles import title_of
 from compactd.errors import InvalidParams
+from compactd.formats.neutral import decode_message
 from compactd.listing import Row
-from compactd.messages import CompactionResult
+from compactd.messages import CompactionResult, Message, Status, Text
 from compactd.rpc import wire
 from compactd.session import Session
 
@@ -137,6 +138,7 @@ def row_of(row: Row) -> wire.SessionInfo:
         bytes=row.size_bytes,
         updated_at=row.updated_at,
         open=row.is_open,
+        working_dir=row.working_dir,
     )
 
 
@@ -147,9 +149,13 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
     loop = session.agent.status if session.agent is not None else None
     # Nor is a redaction one: no start was told of it, and no end will be.
     is_compacting = session.running is not None and session.running.is_compaction
+    if session.following is not None and session.following.is_compacting:
+        is_compacting = True
+    # What the process that writes the session is doing beside that, its journal does not say.
+    resting: Status = "unknown" if session.owner == "other" else "idle"
     return wire.StateResult(
         session_id=session.id,
-        status="compacting" if is_compacting else loop or "idle",
+        status="compacting" if is_compacting else loop or resting,
         title=state.shown_title,
         model=state.model.model,
         message_count=len(state.items),
@@ -170,7 +176,25 @@ def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.Stat
             ignored_settings=ignored,
         ),
         queued=len(state.queued),
+        prompts=tuple(
+            wire.PromptInfo(
+                prompt_id=turn_id,
+                client=session.prompters.get(turn_id),
+                text_preview=preview_of(decode_message(raw)),
+            )
+            for turn_id, raw in state.queued.items()
+        ),
     )
+
+
+PREVIEW_CHARS = 80
+
+
+def preview_of(message: Message) -> str:
+    """How a prompt begins, in one line. O(text)."""
+    text = " ".join(block.text for block in message.content if isinstance(block, Text))
+    line = " ".join(text[: 4 * PREVIEW_CHARS].split())
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
 
 
 def bare(step: Compacted) -> CompactionResult:

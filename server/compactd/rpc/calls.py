@@ -172,15 +172,18 @@ class Calls:
         self._running[task] = request
         if request.id is not None:
             self._by_id[request.id] = request
-        self.show_progress(request)
+        self.listen(request)
         task.add_done_callback(self._on_done)
         self._began()
 
-    def show_progress(self, request: Request) -> None:
-        """Begins the progress of a request that has a token, and lets that token cancel it."""
+    def listen(self, request: Request) -> None:
+        """Lets the token of a request's progress cancel it."""
         if request.token is not None:
             self._by_token[request.token] = request
-            request.begin()
+
+    def check(self, name: str, raw: Raw) -> None:
+        """Raises `InvalidParams` for params that `invoke` would refuse."""
+        self._reader_of(self._methods[name]).read(raw)
 
     def succeed(self, request: Request, reply: Reply) -> None:
         """Answers with a result."""

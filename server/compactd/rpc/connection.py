@@ -24,7 +24,9 @@ from compactd.rpc.near import NearReader
 from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
 from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import Request, encode
+from compactd.rpc.showing import CompactionEvent
 from compactd.rpc.table import Service
+from compactd.rpc.vanished import watch_output
 
 METHOD_NOT_FOUND = -32601
 
@@ -64,8 +66,14 @@ class Connection:
         frame_limit_bytes: int = FRAME_LIMIT_BYTES,
         drain_s: float = DRAIN_S,
         cancel_s: float = CANCEL_S,
+        client_gone: Callable[[], None] | None = None,
     ) -> None:
+        """`client_gone` is called, maybe more than once, when nobody reads our output any more or the parent
+        has died. The end of the input alone is no sign of that."""
         self._loop = asyncio.get_running_loop()
+        self._on_gone = client_gone
+        self._fd_out = fds[1]
+        self._is_watched = False
         self._drain_s = drain_s
         self._methods = service.methods
         self._framer = Framer(frame_limit_bytes)
@@ -73,7 +81,7 @@ class Connection:
         self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
         self._out = Outgoing(self._writer, self._framer)
         self._calls = Calls(service, self._out, self._writer, self._pause, cancel_s)
-        self._editor = Editor(service, self._out, self._calls, lambda: self._end("parent"))
+        self._editor = Editor(service, self._out, self._calls, self._parent_gone)
         self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
             "shutdown": self._on_shutdown,
             "exit": self._on_exit,
@@ -116,9 +124,19 @@ class Connection:
         """Asks the client. Raises `ClientError` (its error), `TimeoutError`, `ConnectionError` (gone)."""
         return await self._out.request(method, params, timeout_s)
 
+    def watch_client(self) -> None:
+        """From now on a client that closes our output is noticed at once, also if nothing is written."""
+        if not self._is_watched:
+            self._is_watched = True
+            watch_output(self._fd_out, self._client_gone, self._loop)
+
     def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
         """Shows a line (error, warning, info, log) in an editor's log; other clients are not bothered."""
         self._editor.log_message(type, text)
+
+    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
+        """Shows a compaction that no request shows, in an editor that agreed to it."""
+        self._editor.show_compaction(session_id, event)
 
     # --- messages, in their order -------------------------------------------------------------------
 
@@ -229,8 +247,15 @@ class Connection:
 
     def _client_gone(self) -> None:
         """Nobody reads: as if the input had ended behind what was read so far."""
+        if self._on_gone is not None:
+            self._on_gone()
         self._reader.frames.append(None)
         self._loop.call_soon(self._pump)
+
+    def _parent_gone(self) -> None:
+        if self._on_gone is not None:
+            self._on_gone()
+        self._end("parent")
 
     def _end(self, ending: Ending) -> None:
         self._is_halted = True

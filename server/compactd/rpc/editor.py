@@ -14,20 +14,23 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 from msgspec.json import decode
 
 from compactd import PROTOCOL_VERSION, __version__
-from compactd.errors import CompactdError, Detail, InvalidParams, SessionNotFound
+from compactd.errors import CompactdError, Detail, InvalidParams, SessionLocked, SessionNotFound
 from compactd.rpc.calls import Calls
 from compactd.rpc.envelope import INVALID_REQUEST, Envelope
-from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
+from compactd.rpc.outgoing import ClientError, ErrorObject, Outgoing, error_object
 from compactd.rpc.params import invalid_params, is_empty_list, is_token
 from compactd.rpc.parent import watch_parent
 from compactd.rpc.request import Request, encode
+from compactd.rpc.showing import CompactionEvent, Showing
 from compactd.rpc.table import Service
+from compactd.rpc.workspace import folders_of, is_below, with_targets
 
 if TYPE_CHECKING:
     from compactd.rpc.lsp import Host, Run
@@ -47,7 +50,16 @@ _LONG = frozenset({"session/compact"})
 
 _WARNING = 2  # LSP's `MessageType.Warning`
 
+_LOOKS = frozenset({"agent/state"})
+"""Methods that only look: a session that is not open is opened for them without its lock."""
+
 _PROGRESS_CREATE_S = 1.0  # an editor that does not answer that soon gets no progress, but its compaction
+
+_ASK_S = 60.0
+"""How long a person has to say which session is meant."""
+
+_MOST_OFFERED = 5
+"""Sessions that a person is asked about."""
 
 _log = logging.getLogger("compactd.rpc")
 
@@ -61,6 +73,8 @@ class _InitializeParams(Struct, frozen=True):
 class _Stored(Struct, frozen=True):
     session_id: str
     open: bool
+    title: str | None = None
+    working_dir: str | None = None
 
 
 class _Listed(Struct, frozen=True):
@@ -96,6 +110,16 @@ class _Shown(Struct, frozen=True):
     message: str
 
 
+class _Action(Struct, frozen=True):
+    title: str
+
+
+class _ShowMessageRequest(Struct, frozen=True):
+    type: int
+    message: str
+    actions: tuple[_Action, ...]
+
+
 class Editor:
     """An LSP client's side of the connection. For the loop's thread only."""
 
@@ -112,6 +136,11 @@ class Editor:
         self._loading: asyncio.Task[Host] | None = None
         self._told: list[tuple[str, Raw]] = []  # notifications for pygls, until it is there
         self._host: Host | None = None
+        self._folders: tuple[str, ...] = ()
+        """Of the editor's workspace."""
+        self._in_use: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One for each session that a command works on."""
+        self._showing = Showing(self._create_progress, out.notify)
         self.acts: Mapping[str, Callable[[Request, Raw | UnsetType], None]] = {
             "initialize": self._on_initialize,
             "initialized": self._on_notification,
@@ -131,6 +160,11 @@ class Editor:
         """`window/showMessage`, if the client has said `initialize`: part of what was set is ignored."""
         if self._is_initialised and texts:
             self._out.notify("window/showMessage", _Shown(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}"))
+
+    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
+        """Shows a compaction, if the client has said that it shows progress."""
+        if self._shows_progress:
+            self._showing.take(session_id, event)
 
     def settle(self, response: Envelope) -> None:
         """A response to a request of pygls."""
@@ -157,6 +191,7 @@ class Editor:
         if self._host is not None:
             self._host.initialize(raw)
         self._shows_progress = _shows_progress(params.capabilities)
+        self._folders = folders_of(raw)
         if params.process_id is not UNSET and (pid := bytes(params.process_id)).isdigit():
             watch_parent(int(pid), self._parent_gone, asyncio.get_running_loop())
         self._load()
@@ -165,7 +200,7 @@ class Editor:
     def _initialize_result(self) -> dict[str, object]:
         return {
             "capabilities": {
-                "executeCommandProvider": {"commands": list(COMMANDS)},
+                "executeCommandProvider": {"commands": list(COMMANDS), "workDoneProgress": True},
                 "experimental": {
                     "compactd": {
                         "protocol_version": PROTOCOL_VERSION,
@@ -238,14 +273,15 @@ class Editor:
         request.title = method
         if params.token is not UNSET and is_token(params.token):
             request.token = bytes(params.token)
-        self._calls.start(request, self._command(method, raw, request))
+        self._calls.start(request, self._command(raw, request))
 
-    async def _command(self, method: str, raw: Raw, request: Request) -> Raw:
+    async def _command(self, raw: Raw, request: Request) -> Raw:
         host = await asyncio.shield(self._load())
-        if request.token is None and self._shows_progress and method in _LONG:
-            request.token = await host.create_progress(_PROGRESS_CREATE_S)
-            self._calls.show_progress(request)
         return await host.ask("workspace/executeCommand", raw, request)
+
+    async def _create_progress(self) -> bytes | None:
+        host = await asyncio.shield(self._load())
+        return await host.create_progress(_PROGRESS_CREATE_S)
 
     async def _run(self, command: str, arguments: tuple[Detail, ...], request: Request) -> bytes:
         """Does what pygls was asked for: the method behind a command, with its first argument as params."""
@@ -256,34 +292,113 @@ class Editor:
         if not isinstance(params, dict):
             raise InvalidParams("Expected `object`", "$.arguments[0]")
         takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
-        if takes_session and params.get("session_id") is None:
-            newest = self._service.newest_session()
-            params = {**params, "session_id": newest or await self._opened(None, request)}
+        named = params.get("session_id")
         try:
-            try:
+            # Before anybody is asked or shown anything.
+            is_named = not takes_session or named is not None
+            self._calls.check(name, Raw(encode(params if is_named else {**params, "session_id": "any"})))
+            if not is_named:
+                named = await self._chosen(name, request)
+                params = {**params, "session_id": named}
+            if request.token is None and self._shows_progress and name in _LONG:
+                request.token = await self._create_progress()
+                self._calls.listen(request)
+            if not takes_session:
                 return await self._calls.invoke(name, Raw(encode(params)), request)
-            except SessionNotFound:
-                if not takes_session:
-                    raise
-            # An editor without an extension of ours has no other way to open what is stored.
-            await self._opened(params["session_id"], request)
-            return await self._calls.invoke(name, Raw(encode(params)), request)
+            return await self._on_session(name, str(named), Raw(encode(params)), request)
         except InvalidParams as error:
             path = str(error.data.pop("path", "$")).removeprefix("$")
             message = error.message.partition(" - at `")[0]
             raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
 
-    async def _opened(self, named: Detail, request: Request) -> str:
-        """Opens the stored session of that id, or the newest; its id. Raises `SessionNotFound`."""
-        listed = decode(await self._calls.invoke("session/list", Raw(b"{}"), request), type=_Listed)
-        for one in listed.sessions:
-            if not one.open and named in (None, one.session_id):
-                named_so = Raw(encode({"session_id": one.session_id}))
-                await self._calls.invoke("session/start", named_so, request)
-                return one.session_id
-        if named is None:
+    async def _on_session(self, name: str, session_id: str, raw: Raw, request: Request) -> bytes:
+        """The result of a method on a session. One that is stored and not open here is opened for it, and let
+        go afterwards: an editor without an extension of ours has no other way to reach it."""
+        lock = self._in_use.setdefault(session_id, asyncio.Lock())
+        if name in _LOOKS:
+            with suppress(SessionNotFound):
+                return await self._calls.invoke(name, raw, request)
+        async with lock:
+            try:
+                return await self._calls.invoke(name, raw, request)
+            except SessionNotFound as error:
+                if not error.data.get("exists"):
+                    raise SessionNotFound(
+                        f"no session has the id {session_id!r}: `compactd.sessions` lists them", **error.data
+                    ) from None
+            opened = Raw(encode({"session_id": session_id, "read_only": name in _LOOKS}))
+            await self._calls.invoke("session/start", opened, request)
+            try:
+                return await self._calls.invoke(name, raw, request)
+            finally:
+                closed = Raw(encode({"session_id": session_id}))
+                with suppress(SessionNotFound):
+                    await self._calls.invoke("session/close", closed, request)
+
+    async def _chosen(self, name: str, request: Request) -> str:
+        """The session that a command without `session_id` means: the newest of the workspace, first among
+        those that are open here. Otherwise the person is asked.
+
+        Raises `SessionNotFound` if there is none, or none was picked; `SessionLocked` if other processes have
+        all of them.
+        """
+        newest = self._service.newest_session()
+        if not self._folders and newest is not None:
+            return newest
+        rows = await self._listed(request)
+        folders = await asyncio.to_thread(with_targets, self._folders)
+        # What this client opened itself without a folder is its own.
+        mine = [row for row in rows if row.session_id == newest and row.working_dir is None]
+        ours = [row for row in rows if is_below(folders, row.working_dir)]
+        first = [row for row in ours if row.session_id == newest]
+        if found := (*first, *mine, *ours):
+            return found[0].session_id
+        if not rows:
             raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
-        raise SessionNotFound(f"no session has the id {named!r}: `compactd.sessions` lists them")
+        if name in _LOOKS and not self._folders:
+            return rows[0].session_id
+        return await self._picked(name, rows, request)
+
+    async def _picked(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
+        """The session that a person picks."""
+        offered = [row for row in rows if name in _LOOKS or not await self._is_elsewhere(row, request)]
+        if not offered:
+            raise SessionLocked(
+                "Other processes have every session open for writing. End the process that has the one you "
+                "mean, and name it in `session_id`.",
+                session_id=rows[0].session_id,
+            )
+        titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MOST_OFFERED]}
+        if self._is_initialised:
+            verb = "Look at" if name in _LOOKS else "Compact" if name in _LONG else "Change"
+            question = _ShowMessageRequest(
+                3,
+                f"No session of this workspace. {verb} another one?",
+                tuple(_Action(title) for title in titles),
+            )
+            # A client that cannot ask, or a person who does not answer, has picked none.
+            with suppress(ClientError, TimeoutError, ConnectionError, msgspec.MsgspecError):
+                answer = await self._out.request("window/showMessageRequest", question, _ASK_S)
+                picked = decode(answer, type=_Action | None)
+                if picked is not None and (row := titles.get(picked.title)) is not None:
+                    return row.session_id
+        raise SessionNotFound(
+            "no session of this workspace: name one in `session_id`; `compactd.sessions` lists them"
+        )
+
+    async def _is_elsewhere(self, row: _Stored, request: Request) -> bool:
+        """Whether another process has the session open."""
+        if not row.open:
+            return False
+        try:
+            await self._calls.invoke("agent/state", Raw(encode({"session_id": row.session_id})), request)
+        except SessionNotFound:
+            return True
+        return False
+
+    async def _listed(self, request: Request) -> tuple[_Stored, ...]:
+        listed = await self._calls.invoke("session/list", Raw(b"{}"), request)
+        return decode(listed, type=_Listed).sessions
 
     def _load(self) -> asyncio.Task[Host]:
         if self._loading is None:

@@ -47,9 +47,9 @@ METHODS: dict[str, Method] = {
             "session/start",
             wire.StartParams,
             wire.StartResult,
-            (SessionCorrupt, StorageFailed, FormatNotSupported),
+            (SessionNotFound, SessionCorrupt, StorageFailed, FormatNotSupported),
             "Opens a new session, or resumes one by its `session_id`. A session that another process has "
-            "open comes back `read_only` and follows what that process appends.",
+            "open comes back `read_only` and follows what that process does: its events come here too.",
         ),
         _row(
             "session/append",
@@ -113,7 +113,7 @@ METHODS: dict[str, Method] = {
         ),
         _row(
             "session/undo",
-            wire.SessionParams,
+            wire.UndoParams,
             wire.UndoResult,
             (*CHANGES, NothingToUndo, CannotFit),
             "Takes the last compaction or prune back. Later messages stay.",
@@ -220,6 +220,13 @@ METHODS: dict[str, Method] = {
             wire.AbortResult,
             READS,
             "Stops the prompt that is being answered. Prompts that wait stay queued for the next one.",
+        ),
+        _row(
+            "prompt/drop",
+            wire.DropParams,
+            wire.DropResult,
+            WRITES,
+            "Takes back a prompt that waits. `agent/abort` stops the one that is being answered.",
         ),
         _row(
             "turn/begin",

@@ -52,6 +52,7 @@ class ClientInfo(Wire, frozen=True, kw_only=True):
     """Who is speaking."""
 
     name: str | None = None
+    """Events name the client by it (`client`)."""
     version: str | None = None
     compaction_hook: bool = False
     """The client answers `session/compacting`."""
@@ -90,6 +91,9 @@ class StartParams(Wire, frozen=True, kw_only=True):
     """False keeps the session in memory alone. Default true."""
     durability: Literal["disk", "os"] | None = None
     """`disk` (the default) survives a power cut when answered; `os` survives a killed daemon."""
+    read_only: bool | None = None
+    """True: read and follow a stored session without its lock, so that other processes can write it. Settings
+    that are given are not applied. A later `session/start` without it takes the session over."""
     client: ClientInfo | None = None
 
 
@@ -99,7 +103,7 @@ class StartResult(Wire, frozen=True, kw_only=True):
     session_id: str
     resumed: bool
     read_only: bool
-    """Another process writes this session: you can read and follow it."""
+    """The session can be read and followed, not changed: another process has it, or you asked for that."""
     model: str | None
     title: str | None = None
     """The one it was given, else the first words of its first prompt; null before there are any."""
@@ -319,6 +323,15 @@ class ExpandResult(Wire, frozen=True, kw_only=True):
     entries: tuple[Original, ...]
 
 
+class UndoParams(Wire, frozen=True, kw_only=True):
+    """Params of `session/undo`."""
+
+    session_id: SessionId
+    force: bool | None = None
+    """Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then
+    compacts again, or answers 1008."""
+
+
 class UndoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Result of `session/undo` and `session/redo`."""
 
@@ -341,6 +354,8 @@ class SessionInfo(Wire, frozen=True, kw_only=True):
     updated_at: float
     open: bool
     """Open in this daemon or another one."""
+    working_dir: str | None = None
+    """The folder that it works in, as its client gave it."""
 
 
 class ListResult(Wire, frozen=True, kw_only=True):
@@ -557,6 +572,17 @@ class CompactionState(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """As in `session/start`."""
 
 
+class PromptInfo(Wire, frozen=True, kw_only=True):
+    """A prompt that waits."""
+
+    prompt_id: str
+    """The `turn_id` that `agent/prompt` answered."""
+    client: str | None
+    """The name of the client that sent it, as it gave it in `client.name`; null if it is not known."""
+    text_preview: str
+    """How it begins: its text in one line, at most 80 characters."""
+
+
 class StateResult(Wire, frozen=True, kw_only=True):
     """Result of `agent/state`."""
 
@@ -573,6 +599,8 @@ class StateResult(Wire, frozen=True, kw_only=True):
     compaction: CompactionState
     queued: int
     """Prompts that wait."""
+    prompts: tuple[PromptInfo, ...] = ()
+    """The prompts that wait, in the order in which they are answered."""
 
 
 class PromptParams(Wire, frozen=True, kw_only=True):
@@ -597,6 +625,21 @@ class AbortResult(Wire, frozen=True, kw_only=True):
 
     aborted: bool
     """False where nothing ran."""
+
+
+class DropParams(Wire, frozen=True, kw_only=True):
+    """Params of `prompt/drop`."""
+
+    session_id: SessionId
+    prompt_id: str
+    """As `agent/state` lists it in `prompts`."""
+
+
+class DropResult(Wire, frozen=True, kw_only=True):
+    """Result of `prompt/drop`. When it is there, the prompt is gone for good."""
+
+    dropped: bool
+    """False if the prompt does not wait: it is being answered, was answered, or never was."""
 
 
 class BeginResult(Wire, frozen=True, kw_only=True):

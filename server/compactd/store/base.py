@@ -41,6 +41,8 @@ class Stored(Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     is_locked: bool
     """True where a process has it open for writing, this one included."""
+    working_dir: str | None = None
+    """The folder that it began in."""
 
 
 class News(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ from compactd.store.journal import FileJournal
 from compactd.store.journal_file import JournalFile
 from compactd.store.migrate import FORMAT, Format
 from compactd.store.paths import file_stem, index_file
-from compactd.store.reading import content_of, id_of, not_found
+from compactd.store.reading import content_of, id_of, not_found, working_dir_of
 from compactd.store.records import bare, check, scan
 
 if TYPE_CHECKING:
@@ -205,13 +205,14 @@ class FolderStore:
         except (FileNotFoundError, PermissionError):
             return None  # deleted meanwhile, or somebody else's
         session_id = id_of(first) if first is not None else None
-        if session_id is None or file_stem(session_id) != path.stem:
+        if first is None or session_id is None or file_stem(session_id) != path.stem:
             return None
         return Stored(
             session_id=session_id,
             size_bytes=facts.st_size,
             updated_at=facts.st_mtime,
             is_locked=locks.is_held(path.with_suffix(".lock"), self._disk),
+            working_dir=working_dir_of(first),
         )
 
     async def delete(self, session_id: str) -> None:

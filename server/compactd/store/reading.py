@@ -27,13 +27,26 @@ class _Head(Struct, frozen=True):
     id: str
 
 
+class _Place(Struct, frozen=True):
+    working_dir: str | None = None
+
+
 _head_of = msgspec.json.Decoder(_Head).decode
+_place_of = msgspec.json.Decoder(_Place).decode
 
 
 def id_of(first: bytes | memoryview) -> str | None:
     """The session's id, out of its first record; None where it names none."""
     try:
         return _head_of(first).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def working_dir_of(first: bytes | memoryview) -> str | None:
+    """The session's working directory, out of its first record; None if it names none."""
+    try:
+        return _place_of(first).working_dir
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

@@ -60,8 +60,8 @@ def undoes_what_came_later() -> int:
 
     whole = rewinding.undo
 
-    def undo(session):
-        step, number = whole(session)
+    def undo(session, **options):
+        step, number = whole(session, **options)
         compaction = next(one for one in session.entries if getattr(one, "id", None) == step.id)
         return step, rewinding.branch(session, compaction.parent) or number
 

@@ -15,6 +15,7 @@
 ---@field snapshots? boolean|nil Keep the files of the git work tree around `working_dir` at each turn's begin and end, for `session/diff`. A resume keeps it. Default false.
 ---@field persist? boolean|nil False keeps the session in memory alone. Default true.
 ---@field durability? "disk"|"os"|nil `disk` (the default) survives a power cut when answered; `os` survives a killed daemon.
+---@field read_only? boolean|nil True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over.
 ---@field client? compactd.ClientInfo|nil
 
 --- A model by its parts.
@@ -54,7 +55,7 @@
 
 --- Who is speaking.
 ---@class compactd.ClientInfo
----@field name? string|nil
+---@field name? string|nil Events name the client by it (`client`).
 ---@field version? string|nil
 ---@field compaction_hook? boolean The client answers `session/compacting`.
 
@@ -121,6 +122,11 @@
 ---@field session_id string
 ---@field entry_id string The entry that the next one follows.
 
+--- Params of `session/undo`.
+---@class compactd.UndoParams
+---@field session_id string
+---@field force? boolean|nil Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008.
+
 --- Params of a method that needs a session and nothing else.
 ---@class compactd.SessionParams
 ---@field session_id string
@@ -171,6 +177,11 @@
 ---@field session_id string
 ---@field text? string|nil
 ---@field content? any As a user message's `content` in compactd's own shape: text, or blocks.
+
+--- Params of `prompt/drop`.
+---@class compactd.DropParams
+---@field session_id string
+---@field prompt_id string As `agent/state` lists it in `prompts`.
 
 --- Params of `turn/end`.
 ---@class compactd.EndParams
@@ -346,7 +357,7 @@
 ---@class compactd.StartResult
 ---@field session_id string
 ---@field resumed boolean
----@field read_only boolean Another process writes this session: you can read and follow it.
+---@field read_only boolean The session can be read and followed, not changed: another process has it, or you asked for that.
 ---@field model string|nil
 ---@field title string|nil The one it was given, else the first words of its first prompt; null before there are any.
 ---@field context_window integer|nil Tokens; the same as `token_usage.context_window`.
@@ -558,6 +569,7 @@
 ---@field bytes integer
 ---@field updated_at number
 ---@field open boolean Open in this daemon or another one.
+---@field working_dir string|nil The folder that it works in, as its client gave it.
 
 --- Result of `session/delete`. When it is there, every file that compactd kept of the session is gone.
 ---@class compactd.DeleteResult
@@ -630,7 +642,7 @@
 --- Result of `agent/state`.
 ---@class compactd.StateResult
 ---@field session_id string
----@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"
+---@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown"
 ---@field title string|nil As in `session/list`.
 ---@field model string|nil
 ---@field message_count integer
@@ -639,6 +651,7 @@
 ---@field budget table<string, compactd.Term>
 ---@field compaction compactd.CompactionState
 ---@field queued integer Prompts that wait.
+---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
 
 --- A term of the budget equation and where it came from.
 ---@class compactd.Term
@@ -656,6 +669,12 @@
 ---@field last? compactd.CompactionResult|nil
 ---@field ignored_settings? compactd.IgnoredSetting[] As in `session/start`.
 
+--- A prompt that waits.
+---@class compactd.PromptInfo
+---@field prompt_id string The `turn_id` that `agent/prompt` answered.
+---@field client string|nil The name of the client that sent it, as it gave it in `client.name`; null if it is not known.
+---@field text_preview string How it begins: its text in one line, at most 80 characters.
+
 --- Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events.
 ---@class compactd.PromptResult
 ---@field turn_id string
@@ -664,6 +683,10 @@
 --- Result of `agent/abort`.
 ---@class compactd.AbortResult
 ---@field aborted boolean False where nothing ran.
+
+--- Result of `prompt/drop`. When it is there, the prompt is gone for good.
+---@class compactd.DropResult
+---@field dropped boolean False if the prompt does not wait: it is being answered, was answered, or never was.
 
 --- Result of `turn/begin`.
 ---@class compactd.BeginResult
@@ -834,8 +857,9 @@
 ---@class compactd.ToolParams
 ---@field session_id string
 ---@field call_id string
----@field name string
----@field arguments any
+---@field name string The tool's.
+---@field arguments any A JSON object, byte for byte as the model wrote it.
+---@field turn_id string The prompt that is being answered.
 
 --- The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows.
 ---@class compactd.AgentStart
@@ -844,56 +868,62 @@
 ---@field type "agent_start"
 ---@field turn_id string
 
---- A model request is about to be sent.
+--- A model request is about to be sent. Exactly one `turn_end` follows, whatever happens.
 ---@class compactd.TurnStart
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "turn_start"
----@field turn_id string
+---@field turn_id string The prompt that is being answered, as `agent/prompt` named it.
 
---- The model is asked; what it writes follows.
+--- The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message.
 ---@class compactd.MessageStart
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "message_start"
----@field turn_id string
+---@field turn_id string The prompt that is being answered.
 
 --- More of the answer's text. May be left out while the client does not read.
 ---@class compactd.MessageDelta
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "message_delta"
----@field delta string
+---@field delta string The text since the last delta.
+---@field turn_id string The prompt that is being answered.
 
 --- More of the model's reasoning. May be left out while the client does not read.
 ---@class compactd.ThinkingDelta
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "thinking_delta"
----@field delta string
+---@field delta string The text since the last delta.
+---@field turn_id string The prompt that is being answered.
 
 --- The whole answer, or what came of it.
 ---@class compactd.MessageEnd
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "message_end"
----@field message any Null where nothing came.
----@field stop_reason string|nil
+---@field message any Null if nothing came, or if the request failed.
+---@field stop_reason string|nil Why the model stopped; `error` if the request failed, `aborted` if the client took the prompt back.
+---@field turn_id string The prompt that is being answered.
+---@field entry_id string|nil The entry of the message in the session; null if `message` is null.
 
 --- A prompt waits for its turn; it is durable.
 ---@class compactd.MessageQueued
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "message_queued"
----@field turn_id string
+---@field turn_id string The prompt's id; `prompt/drop` takes it back.
 
---- The client is asked to run a tool.
+--- The client is asked to run a tool. Calls that are answered without the client have no such event.
 ---@class compactd.ToolExecutionStart
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "tool_execution_start"
 ---@field call_id string
----@field name string
+---@field name string The tool's.
+---@field turn_id string The prompt that is being answered.
+---@field entry_id string|nil The message with the call.
 
 --- A tool ended.
 ---@class compactd.ToolExecutionEnd
@@ -901,17 +931,20 @@
 ---@field seq integer One more with each event of a session.
 ---@field type "tool_execution_end"
 ---@field call_id string
----@field name string
----@field is_error boolean
+---@field name string The tool's.
+---@field is_error boolean The tool failed, or gave no result in time.
+---@field turn_id string The prompt that is being answered.
+---@field entry_id string|nil The message with the result; null if there is none, because the prompt was aborted.
 
 --- A request failed and is sent again.
 ---@class compactd.Retry
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "retry"
----@field attempt integer
----@field delay_s number
----@field reason string
+---@field attempt integer 2 for the first repetition.
+---@field delay_s number Seconds until it is sent.
+---@field reason string One sentence.
+---@field turn_id string|nil The prompt that is being answered; null for a summariser's request.
 
 --- The prompt was answered, or ended.
 ---@class compactd.AgentEnd
@@ -939,14 +972,16 @@
 ---@field code integer
 ---@field message string
 
---- A model's answer was taken in.
+--- A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`.
 ---@class compactd.TurnEnd
 ---@field session_id string
 ---@field seq integer One more with each event of a session.
 ---@field type "turn_end"
----@field message any
+---@field message any The answer; null if there is none.
 ---@field usage compactd.Usage|nil
 ---@field context_usage compactd.ContextUsage
+---@field turn_id string|nil The prompt that is being answered; null after the client's own `turn/end`.
+---@field entry_id string|nil The entry of `message` in the session; null if that is null.
 
 --- The context after a turn. Tokens.
 ---@class compactd.ContextUsage
@@ -1029,6 +1064,31 @@
 ---@field type "session_closed"
 ---@field reason string
 
+--- A message became part of the session, whoever appended it.
+---@class compactd.MessageAppended
+---@field session_id string
+---@field seq integer One more with each event of a session.
+---@field type "message_appended"
+---@field entry_id string
+---@field role "user"|"assistant"|"tool"|"system"
+---@field client string|nil The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it.
+---@field turn_id? string In the daemon's own loop: the prompt that the message belongs to.
+
+--- Something about the session changed that is no message: read it again to see what it is now.
+---@class compactd.SessionChanged
+---@field session_id string
+---@field seq integer One more with each event of a session.
+---@field type "session_changed"
+---@field what "pin"|"title"|"settings"|"tools"|"branch" `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`).
+---@field entry_ids string[] The entries that were pinned or let go, or the one that the branch goes on from.
+
+--- Another process, or none, or this daemon writes the session from now on.
+---@class compactd.WriterChanged
+---@field session_id string
+---@field seq integer One more with each event of a session.
+---@field type "writer_changed"
+---@field owner "this"|"other"|"none" `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over.
+
 ---@alias compactd.AgentEvent
 ---| compactd.AgentStart
 ---| compactd.TurnStart
@@ -1052,11 +1112,14 @@
 ---| compactd.PruneEnd
 ---| compactd.ModelChanged
 ---| compactd.SessionClosed
+---| compactd.MessageAppended
+---| compactd.SessionChanged
+---| compactd.WriterChanged
 
 return {
   version = "1.0",
   methods = {
-    --- Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process appends.
+    --- Opens a new session, or resumes one by its `session_id`. A session that another process has open comes back `read_only` and follows what that process does: its events come here too.
     ["session/start"] = { params = "compactd.StartParams", result = "compactd.StartResult" },
     --- Appends messages, all or none. When the answer is there they are durable. A message whose `id` is known already is not added twice. While the daemon answers a prompt itself, messages that end with an assistant's are refused: they would stand in the place of the model's answer.
     ["session/append"] = { params = "compactd.AppendParams", result = "compactd.AppendResult" },
@@ -1075,7 +1138,7 @@ return {
     --- Goes back to an entry: the next one follows it. Nothing is deleted.
     ["session/branch"] = { params = "compactd.BranchParams", result = "compactd.BranchResult" },
     --- Takes the last compaction or prune back. Later messages stay.
-    ["session/undo"] = { params = "compactd.SessionParams", result = "compactd.UndoResult" },
+    ["session/undo"] = { params = "compactd.UndoParams", result = "compactd.UndoResult" },
     --- Puts the compaction or prune that was undone last in force again.
     ["session/redo"] = { params = "compactd.SessionParams", result = "compactd.UndoResult" },
     --- Every session there is.
@@ -1102,6 +1165,8 @@ return {
     ["agent/prompt"] = { params = "compactd.PromptParams", result = "compactd.PromptResult" },
     --- Stops the prompt that is being answered. Prompts that wait stay queued for the next one.
     ["agent/abort"] = { params = "compactd.SessionParams", result = "compactd.AbortResult" },
+    --- Takes back a prompt that waits. `agent/abort` stops the one that is being answered.
+    ["prompt/drop"] = { params = "compactd.DropParams", result = "compactd.DropResult" },
     --- The check before a model request: prunes or compacts if that is due, then answers.
     ["turn/begin"] = { params = "compactd.SessionParams", result = "compactd.BeginResult" },
     --- Appends what the model answered and what its tools gave back.
@@ -1158,6 +1223,9 @@ return {
     "prune_end",
     "model_changed",
     "session_closed",
+    "message_appended",
+    "session_changed",
+    "writer_changed",
   },
   errors = {
     InvalidParams = -32602,

@@ -12,7 +12,7 @@ from compactd.core.intake import New
 from compactd.core.tokens import messages_tokens
 from compactd.formats.base import read_given
 from compactd.rpc import asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, durable
+from compactd.rpc.handlers.base import Area, Handled, Handler
 from compactd.rpc.request import Request
 from compactd.session import Session, Taken
 
@@ -45,7 +45,7 @@ class AppendingHandlers(Area):
             taken = session.append(new)
             if taken.intake.entries:
                 request.after(session.tell_usage)
-            return durable(session, taken.number, answer(taken, new))
+            return _appended(session, taken, answer(taken, new))
 
         return self._taken_in(session, params, take)
 
@@ -65,7 +65,7 @@ class AppendingHandlers(Area):
                 silent_overflow=silent,
                 warnings=asking.usage_warnings(new, params) or UNSET,
             )
-            return _ended(session, taken.number, result)
+            return _ended(session, taken, result)
 
         return self._taken_in(session, params, take)
 
@@ -101,9 +101,16 @@ class AppendingHandlers(Area):
         return counted()
 
 
-async def _ended(session: Session, number: int, result: Struct) -> Struct:
+async def _appended(session: Session, taken: Taken, result: Struct) -> Struct:
+    """`result`, once it is durable and the messages are announced."""
+    await session.durable(taken.number)
+    session.tell_appended(taken, client=session.client)
+    return result
+
+
+async def _ended(session: Session, taken: Taken, result: Struct) -> Struct:
     """`result`, once it is durable and the turn's last snapshot is taken."""
-    await session.durable(number)
+    await _appended(session, taken, result)
     if session.snapshots is not None:
         await session.snapshots.take(session, "end")
     return result

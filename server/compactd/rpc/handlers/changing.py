@@ -15,6 +15,7 @@ from compactd.messages import CompactionResult
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handled, Handler, in_order
 from compactd.rpc.request import Request
+from compactd.running import Progress
 from compactd.session import Session
 
 COMPACTING = "compactd.compacting"
@@ -47,15 +48,15 @@ class ChangingHandlers(Area):
             want,
             dry_run=params.dry_run is True,
             plan_only=params.plan_only is True,
-            progress=request.progress,
+            progress=_progress_of(request),
         )
         warnings = asking.ignored_names(request, params)
         return msgspec.structs.replace(result, warnings=warnings) if warnings else result
 
-    def session_undo(self, params: wire.SessionParams, request: Request) -> Handled:
+    def session_undo(self, params: wire.UndoParams, request: Request) -> Handled:
         """The last step."""
-        session = self._sessions.get(params.session_id)
-        return in_order(session, lambda: self._rewound(session, rewinding.undo(session)))
+        session, is_forced = self._sessions.get(params.session_id), params.force is True
+        return in_order(session, lambda: self._rewound(session, rewinding.undo(session, force=is_forced)))
 
     def session_redo(self, params: wire.SessionParams, request: Request) -> Handled:
         """The last step undone."""
@@ -92,6 +93,7 @@ class ChangingHandlers(Area):
 
         async def branched(number: int) -> wire.BranchResult:
             await session.durable(number)
+            session.tell_changed("branch", params.entry_id)
             session.tell_usage()
             return wire.BranchResult(session_id=session.id, message_count=len(session.fold.items))
 
@@ -109,7 +111,7 @@ class ChangingHandlers(Area):
             refusal.data.update(overflow=verdict.overflow, kind=verdict.kind, fix=verdict.fix)
             raise
         await self._line_reached(session, COMPACTING)
-        done = await recovery.recover(session, failed)
+        done = await recovery.recover(session, failed, _progress_of(request))
         return wire.ErrorResult(
             overflow=done.verdict.overflow,
             kind=done.verdict.kind,
@@ -124,7 +126,7 @@ class ChangingHandlers(Area):
         """Waits for a compaction that runs."""
         session = self._sessions.get(params.session_id)
         await self._line_reached(session, COMPACTING)
-        begun = await turns.begin(session)
+        begun = await turns.begin(session, _progress_of(request))
         most = begun.max_output_tokens
         return wire.BeginResult(
             compaction=begun.compaction,
@@ -132,3 +134,8 @@ class ChangingHandlers(Area):
             token_usage=session.token_usage(),
             max_output_tokens=UNSET if most is None else most,
         )
+
+
+def _progress_of(request: Request) -> Progress | None:
+    """Shows the progress of a compaction under the request's own token, if it has one."""
+    return None if request.token is None else request.progress

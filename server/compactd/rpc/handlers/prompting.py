@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from compactd.core.entries import Unqueued
 from compactd.rpc import asking, wire
 from compactd.rpc.handlers.base import Area, Handler
 from compactd.rpc.request import Request
@@ -14,7 +15,11 @@ class PromptingHandlers(Area):
 
     def by_method(self) -> Mapping[str, Handler]:
         """The handler of each method."""
-        return {"agent/prompt": self.agent_prompt, "agent/abort": self.agent_abort}
+        return {
+            "agent/prompt": self.agent_prompt,
+            "agent/abort": self.agent_abort,
+            "prompt/drop": self.prompt_drop,
+        }
 
     async def agent_prompt(self, params: wire.PromptParams, request: Request) -> wire.PromptResult:
         """Answered once the prompt is durable."""
@@ -25,6 +30,7 @@ class PromptingHandlers(Area):
         from compactd.loop import agent_of
 
         prompted = agent_of(session).prompt(message, raw)
+        self._daemon.watch_client()
         await session.durable(prompted.number)
         return wire.PromptResult(turn_id=prompted.turn_id, queued=prompted.queued)
 
@@ -36,3 +42,14 @@ class PromptingHandlers(Area):
         """At once, whatever the provider does."""
         session = self._sessions.get(params.session_id)
         return wire.AbortResult(aborted=session.agent is not None and await session.agent.abort())
+
+    async def prompt_drop(self, params: wire.DropParams, request: Request) -> wire.DropResult:
+        """One that waits, durably."""
+        session = self._sessions.get(params.session_id)
+        session.writable()
+        is_taken_up = session.agent is not None and session.agent.turn_id == params.prompt_id
+        if is_taken_up or params.prompt_id not in session.fold.queued:
+            return wire.DropResult(dropped=False)
+        await session.durable(session.write(Unqueued(at=self._daemon.now(), turn_id=params.prompt_id)))
+        session.prompters.pop(params.prompt_id, None)
+        return wire.DropResult(dropped=True)

@@ -10,11 +10,13 @@ from msgspec import Struct
 from compactd.core.entries import EntryId, Item
 from compactd.core.pins import pinned_of
 from compactd.rpc import answers, asking, wire
-from compactd.rpc.handlers.base import Area, Handled, Handler, durable, in_order, is_quick
+from compactd.rpc.handlers.base import Area, Handled, Handler, in_order, is_quick
 from compactd.rpc.request import Request
 from compactd.session import Session
 from compactd.sessions import Start
 from compactd.settings import shown_name
+
+COMMAND = "workspace/executeCommand"
 
 
 class SessionHandlers(Area):
@@ -51,6 +53,9 @@ class SessionHandlers(Area):
                 persist=params.persist is not False,
                 durability=params.durability or "disk",
                 compaction_hook=params.client is not None and params.client.compaction_hook,
+                read_only=params.read_only is True,
+                is_borrowed=request.name == COMMAND,
+                client=params.client.name if params.client is not None else None,
             )
         )
         session = started.session
@@ -118,7 +123,9 @@ class SessionHandlers(Area):
         return wire.ListResult(sessions=tuple(answers.row_of(row) for row in await self._sessions.list()))
 
     async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
-        """Cancels what runs."""
+        """Cancels what runs. A command lets go of a session only while no client has opened it too."""
+        if request.name == COMMAND and not self._sessions.get(params.session_id).is_borrowed:
+            return wire.Nothing()
         await self._sessions.close(params.session_id)
         return wire.Nothing()
 
@@ -150,6 +157,12 @@ class SessionHandlers(Area):
             )
             if number is not None:
                 await session.durable(number)
+            if params.compaction is not None or params.system_prompt is not None:
+                session.tell_changed("settings")
+            if tools is not None:
+                session.tell_changed("tools")
+            if params.title is not None:
+                session.tell_changed("title")
             if session.token_usage() != before:
                 session.tell_usage()
             ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
@@ -170,7 +183,9 @@ class SessionHandlers(Area):
                 return wire.PinResult(pinned_entry_ids=pinned_of(items, marks))
 
             result = made() if is_quick(items) else await self._daemon.in_worker(made)
-            return await durable(session, number, result)
+            await session.durable(number)
+            session.tell_changed("pin", *params.entry_ids)
+            return result
 
         def work() -> Awaitable[Struct]:
             number = session.pin(params.entry_ids, params.pinned)

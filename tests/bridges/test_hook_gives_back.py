@@ -96,6 +96,23 @@ def test_nothing_is_said_without_a_compaction(agent: Agent) -> None:
     assert said == [""] * 6
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        'The README says "{}" is outdated and void.',
+        "~~{}~~",
+        "- {} (lifted)",
+        "## Outdated notes\n- {}",
+    ],
+)
+def test_a_summary_that_only_mentions_the_constraint_does_not_silence_it(tmp_path: Path, said: str) -> None:
+    agent = Agent("claude-code", tmp_path)
+
+    compacted(agent, f"{SUMMARY}\n{said.format(LIMIT)}")
+
+    assert LIMIT in agent.prompt().text
+
+
 def test_a_summary_that_holds_the_constraint_is_not_told_it_again(agent: Agent) -> None:
     compacted(agent, f"{SUMMARY} {LIMIT}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -216,6 +217,27 @@ def test_truncate_names_them_too_within_a_quarter_of_its_budget() -> None:
     assert "## Critical Context\n- (tool) token_loop failed" in end.summary
     assert end.result.retention is not None
     assert end.result.retention.score == 1.0
+
+
+VOIDING = (
+    'the rule "{}" was lifted in v2',
+    "~~{}~~",
+    "(obsolete) {}",
+    "Ignore: {}",
+    "{} (until e3, now void)",
+)
+
+
+@pytest.mark.parametrize("said", VOIDING)
+@pytest.mark.parametrize("heading", ["## Constraints & Preferences", "## Critical Context"])
+def test_a_limit_that_a_models_summary_only_mentions_is_stated_by_itself(said: str, heading: str) -> None:
+    limit = "Never rename parse_all."
+    body = POOR.replace(heading, f"{heading}\n- {said.format(limit)}")
+
+    text = drafted(session(limit), body).summary
+
+    start = text.index("## Constraints & Preferences")
+    assert re.search(rf"(?m)^- {re.escape(limit)} \[e\d+\]$", text[start : text.index("\n## ", start + 4)])
 
 
 def test_a_models_summary_below_the_floor_is_repaired_by_the_record_and_says_so() -> None:

@@ -15,7 +15,16 @@ from msgspec import Struct
 
 from compactd.bridges.hook_state import Held, Kept
 from compactd.bridges.transcript_steps import OURS, text_of
-from compactd.core.constraints import Constraint, Constraints, bullets, constraints_of, missing, within
+from compactd.core.attribution import is_of_rules, takes_back
+from compactd.core.constraints import (
+    Constraint,
+    Constraints,
+    bullets,
+    constraints_of,
+    lines_under,
+    missing,
+    within,
+)
 from compactd.core.entries import Item
 from compactd.core.extract import Source
 from compactd.core.lexicon import ATOM, KINDS
@@ -149,20 +158,34 @@ def what_was_lost(
         if rest is None or rest is item:
             cache.give(name, kind, held.facts)
         (shown if rest is None else away).append(item if rest is None else rest)
-    known, said = summary + "\n" + stays, constraints_of(items)
-    first(_limits_alone(said, known, most, count))
-    return _found(away, shown, cache, folder, most, count, known, said)
+    said = constraints_of(items)
+    absent = _absent(said, summary, stays)
+    first(_limits_alone(said, absent, most, count))
+    return _found(away, shown, cache, folder, most, count, summary + "\n" + stays, said, absent)
 
 
 def _lead(most: int) -> str:
     return _LEAD if most >= SHORT else _SHORT_LEAD
 
 
+def _absent(said: Constraints, summary: str, stays: str) -> tuple[Constraint, ...]:
+    """The constraints in force that the context lacks: the summary states them neither as a line nor as a
+    sentence of its own, and no message that stays sets them. A mere mention does not count: it may say that
+    the limit was lifted. O(constraints + both texts)."""
+    lines = list(lines_under(summary, lambda heading: not heading or is_of_rules(heading)))
+    absent = missing(said.in_force, lines)
+    if not absent:
+        return absent
+    prose = "\n".join(line for line in lines if not takes_back(line))
+    set_again = constraints_of(_typed_item(at, text) for at, text in enumerate((prose, stays)))
+    stated = frozenset(one.text for one in set_again.in_force)
+    return tuple(one for one in absent if one.text not in stated)
+
+
 def _lacking(
-    said: Constraints, known: str, room: int, count: Callable[[str], int]
+    said: Constraints, absent: Sequence[Constraint], room: int, count: Callable[[str], int]
 ) -> tuple[tuple[Constraint, ...], int]:
-    """(the constraints that are to be given back, how many more the context lacks)."""
-    absent = missing(said.in_force, known)
+    """(those of `absent` that are to be given back, how many more the context lacks)."""
     most = min(room, max(CONSTRAINTS_LEAST, int(room * CONSTRAINTS_SHARE)))
     lacking = within(absent, most, count)
     return lacking, len(absent) - len(lacking) + said.left_out_of()
@@ -172,10 +195,12 @@ def _more_line(more: int) -> str:
     return f"({more} more of the user's constraints found no room here)"
 
 
-def _limits_alone(said: Constraints, known: str, most: int, count: Callable[[str], int]) -> str:
-    """The user's constraints that `known` lacks, as a text of their own; empty if it lacks none."""
+def _limits_alone(
+    said: Constraints, absent: Sequence[Constraint], most: int, count: Callable[[str], int]
+) -> str:
+    """The user's constraints in `absent`, as a text of their own; empty if there are none."""
     lead = _lead(most)
-    lacking, more = _lacking(said, known, most - count(lead) - 1, count)
+    lacking, more = _lacking(said, absent, most - count(lead) - 1, count)
     lines = [LAYOUT.sections[0][0], *bullets(lacking), *([_more_line(more)] if more else [])]
     text = f"{lead}\n" + safe("\n".join(lines), lines)
     return text if lacking and count(text) <= most else ""
@@ -213,6 +238,11 @@ def _same(one: str, other: str) -> int:
     return low
 
 
+def _typed_item(at: int, text: str) -> Item:
+    message = Message(role="user", content=(Text(text=text),))
+    return Item(entry_id=f"stated-{at}", body=message, tokens=0, kind="message")
+
+
 def _item(at: int, text: str) -> Item:
     message = Message(role="user", content=(Text(text=text),), meta=Meta(type="compaction_summary"))
     return Item(entry_id=f"stays-{at}", body=message, tokens=(len(text) + 3) // 4, kind="message")
@@ -227,15 +257,16 @@ def _found(
     count: Callable[[str], int],
     known: str,
     said: Constraints,
+    absent: Sequence[Constraint],
 ) -> Lost:
     lead = _lead(most)
     room = most - count(lead) - 1
     if not gone or room < LEAST_ROOM:
         return Lost("", None)
-    lacking, left_out = _lacking(said, known, room, count)
+    lacking, left_out = _lacking(said, absent, room, count)
     # Named as well, so that no other line quotes it, and then left out: the summary holds it.
-    absent = frozenset(missing(said.in_force, known))
-    held = tuple(one for one in said.in_force if one not in absent)
+    away = frozenset(absent)
+    held = tuple(one for one in said.in_force if one not in away)
     dropped = frozenset(bullets(held))
     named = frozenset(bullets(lacking))
     source = Source(

@@ -38,7 +38,7 @@ RULE_SHARE: Final = 0.8
 QUOTED_WORDS: Final = 3
 """Telling words of a typed sentence from which on a line can quote it."""
 INTRODUCING_WORDS: Final = 4
-"""Telling words that a line may have beside the typed sentence it quotes."""
+"""Words of `_INTRODUCES` that a line may have next to the typed sentence it quotes."""
 CLAIM_SHARE: Final = 0.5
 """Of the telling words of a goal, or of what is told of the user, those that the user's words must hold."""
 FOREIGN_SHARE: Final = 1 / 3
@@ -115,6 +115,22 @@ _TOLD = re.compile(
 """Before what the user said, that they said it."""
 _AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
 _CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
+_VOIDS = re.compile(
+    r"~~|</?(?:s|del|strike)>"
+    r"|\b(?:obsolete|void|lift|waiv|no longer|supersed|outdated|revok|rescind|ignor|disregard|until|unless"
+    r"|except|former|previous|expir|remov|dropp|relax|cancel|deprecat|withdr|overrid|overrul|retire|invalid|inactive"
+    r"|optional|annul|repeal|suspend|resolved|not (?:in force|valid|appl)|n/a|used to|was\b|were\b)"
+    r"|aufgehoben|überholt|veraltet|hinfällig|obsolèt|caduque|annulé|obsolet|anulad|derogad|作废|废除|取消|失效"
+    r"|廃止|無効|отмен|устарел",
+    re.IGNORECASE,
+)
+"""What takes a rule back or narrows it. A rule with one is the user's only if their sentence has it too."""
+_INTRODUCING = """
+important constraint rule note limit hard strict strictly explicit explicitly stated requirement instruction
+request preference standing original message turn
+"""
+_INTRODUCES = frozenset(_INTRODUCING.split())
+"""Words that may stand next to a typed sentence that a line quotes."""
 _USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
 
 
@@ -158,6 +174,8 @@ class _Sentence(Struct, frozen=True):
     numbers: frozenset[str]
     is_question: bool
     """It asks; it sets nothing."""
+    voids: frozenset[str]
+    """The signs in it that take a rule back."""
 
     def says(self, rule: _Sentence) -> bool:
         """Whether this sentence sets that rule: it holds the words or nearly all of them, its numbers and
@@ -171,11 +189,22 @@ class _Sentence(Struct, frozen=True):
         return (
             self.negatives == rule.negatives
             and not self.is_question
+            and rule.voids <= self.voids
             and rule.numbers <= self.numbers
             and (rule.words & _AFFIRMS) <= self.words
             and len(rule.words & self.words) >= RULE_SHARE * len(rule.words)
             and _in_order(rule.order, self.order) >= RULE_SHARE * len(rule.order)
         )
+
+
+def is_of_rules(heading: str) -> bool:
+    """Whether what stands under this heading is told as a rule of the user's. `heading` is its line."""
+    return _kind(" ".join(_plain(heading).strip("#:：* ").lower().split()), (), ()) == "rules"
+
+
+def takes_back(line: str) -> bool:
+    """Whether a line that holds a rule may say that it is no longer in force. O(line)."""
+    return _VOIDS.search(line) is not None
 
 
 class ForeignWords:
@@ -272,8 +301,11 @@ class TypedWords:
         if len(sentence.words) < QUOTED_WORDS:
             return False
         rest = " ".join(line.lower().split()).replace(sentence.folded, " ")
+        beside = _telling(rest) - _USERS - sentence.words
         return (
-            len(_telling(rest) - _USERS) <= INTRODUCING_WORDS
+            len(beside) <= INTRODUCING_WORDS
+            and beside <= _INTRODUCES
+            and _VOIDS.search(rest) is None
             and not is_constraint(rest)
             and _PERMITS.search(rest) is None
         )
@@ -556,6 +588,7 @@ def _sentence(text: str, entry_id: EntryId) -> _Sentence:
         entry_id=entry_id,
         negatives=len(pattern(NEGATIVE).findall(text)),
         numbers=frozenset(_NUMBER.findall(text)),
+        voids=frozenset(found[0].lower() for found in _VOIDS.finditer(text)),
     )
 
 

@@ -65,6 +65,14 @@ _OPENING = re.compile(
     re.IGNORECASE,
 )
 _WORDS = re.compile(r"\w+")
+_REFERENCES = re.compile(r"(?:\s*\[e\d{1,18}(?:\s*,\s*e\d{1,18})*\])+\s*\Z")
+"""At the end of a line: `[e12]`, `[e12, e15]`."""
+_MARK = re.compile(r"\A\s*(?:(?:[-*•+]|\d{1,3}[.)])\s+)?(?:\[ \]\s+)?")
+"""Of an item, or of one of a list to tick off that nobody ticked off."""
+_HEADING = re.compile(
+    r"#{1,6}\s|(?:\d{1,3}[.)]\s+)?(?:\*\*|__)?[^\s*_•+-][^\n]{0,58}[:：](?:\*\*|__)?\Z|(?:\*\*|__)[^\n]{1,60}(?:\*\*|__)\Z"
+)
+"""Marked as one, ends with a colon, or is all bold."""
 _LEAST = re.compile(
     r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo|[>≥]|以上|至少",
     re.IGNORECASE,
@@ -236,10 +244,25 @@ def bullets(constraints: Sequence[Constraint]) -> tuple[str, ...]:
     return tuple(map(bullet, constraints))
 
 
-def missing(constraints: Sequence[Constraint], text: str) -> tuple[Constraint, ...]:
-    """Those that do not stand in `text` word for word. O(constraints + text)."""
-    found = frozenset(Phrases(one.text for one in constraints).found_in(visible_lines(text)))
-    return tuple(one for one in constraints if one.text not in found)
+def missing(constraints: Sequence[Constraint], lines: Iterable[str]) -> tuple[Constraint, ...]:
+    """Those that none of `lines` states: word for word, and nothing else on the line but the mark of an item,
+    emphasis and references. A sentence that only mentions a constraint may be taking it back.
+    O(constraints + lines)."""
+    stated = {_bare(_REFERENCES.sub("", line)) for line in lines}
+    return tuple(one for one in constraints if _bare(one.text) not in stated)
+
+
+def lines_under(text: str, is_rules: Callable[[str], bool]) -> Iterator[str]:
+    """The lines of a summary in which constraints can stand: items and sentences right under a heading for
+    which `is_rules` is true; it gets the heading's line, and "" for what precedes all headings. What is set
+    in below another line depends on that line and is left out. O(text)."""
+    counts = is_rules("")
+    for line in visible_lines(text).split("\n"):
+        bare = line.strip()
+        if _HEADING.match(bare) is not None:
+            counts = is_rules(bare)
+        elif counts and bare and not line[0].isspace():
+            yield line
 
 
 def stated_in(text: str, demands: Constraints) -> list[str]:
@@ -261,6 +284,11 @@ def demanded_lines(item: Item, demands: Constraints) -> frozenset[str]:
     known = demands.sentences
     several = (said for said in typed(item) if said.lines and said.text in known)
     return frozenset(line for said in several for line in said.lines)
+
+
+def _bare(line: str) -> str:
+    """What a line says: without the mark of an item, and emphasis or quotation marks around it."""
+    return " ".join(_MARK.sub("", line, count=1).strip(" *_\"“”'`").split())
 
 
 def _counted(limits: Limits) -> tuple[Iterable[tuple[str, tuple[str, bool]]], int]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from compactd.core.answers import heading_of
 from compactd.core.attribution import Attributed, ForeignWords, TypedWords, attributed
 from compactd.core.breath import breathe
-from compactd.core.constraints import Constraints, bullets, missing
+from compactd.core.constraints import Constraints, bullets, lines_under, missing
 from compactd.core.conversation import in_order
 from compactd.core.extract import FactCache, Source, learnt
 from compactd.core.fidelity import NOT_FOUND, unfounded
@@ -204,10 +204,11 @@ class Guard:
         return self._search.supplement(text, most, self._count) if most > 0 else ""
 
     def _with_constraints(self, body: str) -> str:
-        lacking = missing(self._made.constraints, body)
+        heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
+        words = heading_of(heading)
+        lacking = missing(self._made.constraints, lines_under(body, lambda line: heading_of(line) == words))
         if not lacking:
             return body
-        heading = next(heading for heading, parts in self._layout.sections if CONSTRAINTS in parts)
         return under_heading(body, "\n".join(bullets(lacking)), heading)
 
     def _attributed(self, body: str) -> Attributed:

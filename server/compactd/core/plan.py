@@ -18,7 +18,7 @@ from compactd.core.asked import Inputs as Inputs
 from compactd.core.asked import check_budgets
 from compactd.core.budget import FORCED, Keep, keep_of
 from compactd.core.case import Case, Shape
-from compactd.core.constraints import Constraint, missing
+from compactd.core.constraints import Constraint, lines_under, missing
 from compactd.core.cuts import move, walk_back
 from compactd.core.entries import EntryId, Stub
 from compactd.core.fitting import fit, fit_target
@@ -317,7 +317,7 @@ def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
 def without_room(made: Plan, summary: str = "") -> str:
     """How many of the user's constraints the new view does not hold, in words; empty where it holds all.
     O(constraints + text)."""
-    count = len(missing(made.dropped, summary)) + made.uncounted
+    count = len(missing(made.dropped, lines_under(summary, lambda _: True))) + made.uncounted
     return f"{count:,} of the user's constraints found no room in the summary" if count else ""
 
 

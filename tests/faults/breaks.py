@@ -589,8 +589,8 @@ BREAKS = (
     Break(
         "what a program wrote into klaude's session is typed",
         "formats/klaude.py",
-        "else Meta(author=UNKNOWN)",
-        "else None",
+        'meta_or_none = Meta(kind="bash_execution") if shell else Meta(author=UNKNOWN)',
+        'meta_or_none = Meta(kind="bash_execution") if shell else None',
         "attacks/test_authors_of_files.py",
         is_slow=True,
     ),

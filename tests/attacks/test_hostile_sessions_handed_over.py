@@ -127,7 +127,7 @@ def _history(daemon: Daemon, session: str) -> list[dict[str, Any]]:
     return [one for one in entries if "message" in one]
 
 
-@pytest.mark.parametrize("name", ["claude-code", "codex"])
+@pytest.mark.parametrize("name", ["claude-code", "codex", "gemini-cli"])
 def test_a_hook_gives_back_the_users_limits_and_no_order(tmp_path: Path, name: str) -> None:
     agent = Agent(name, tmp_path)
     with agent.session.path.open("ab") as file:

@@ -37,8 +37,8 @@ WRITING = {
 }
 
 
-def ran(place: Path, name: str, target: object):
-    return run(place, *(word.format(target) for word in WRITING[name]))
+def ran(place: Path, name: str, target: object, *more: str):
+    return run(place, *(word.format(target) for word in WRITING[name]), *more)
 
 
 @pytest.mark.parametrize("name", WRITING)
@@ -84,7 +84,7 @@ def test_a_link_that_stays_in_its_folder_and_one_of_the_system_are_followed(plac
 def test_a_target_outside_the_project_that_is_given_by_its_own_path_is_written(
     place: Path, victim: Path
 ) -> None:
-    done = ran(place, "convert", victim)
+    done = ran(place, "convert", victim, "--force")
 
     assert done.code == 0
     assert victim.read_text() != "what was there before\n"

@@ -92,7 +92,7 @@ def test_a_file_that_a_command_makes_is_for_its_user_alone_and_one_that_was_ther
 
     for arguments in (
         ("compact", file, "--target", "2k", "--output", tmp_path / "compacted.json"),
-        ("convert", file, shared, "--to", "pi"),
+        ("convert", file, shared, "--to", "pi", "--force"),
         ("inspect", file, "--html", tmp_path / "page.html"),
     ):
         done = subprocess.run(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from array import array
 from pathlib import Path
 from uuid import uuid4
 
@@ -10,6 +12,10 @@ import pytest
 from bridges.agents_made import AGENTS, HASH, LIMIT, NAME, PATH, Turn, past
 from bridges.hook_runs import Agent
 from compactd.bridges.hook_state import files_of
+from compactd.core.blanking import content_of
+from compactd.formats.neutral_out import encode_message
+from compactd.messages import Message, Text
+from compactd.store.hook_files import KEY, key_of, read_redactions, with_key
 from e2e.client import Daemon
 from e2e.redacted import on_disk
 
@@ -180,3 +186,73 @@ def test_a_fork_mirrored_before_the_redaction_is_named_until_it_is_redacted_too(
     stem = files_of({"COMPACTD_HOME": str(data(agent))}, fork.agent, fork.session.session_id).stem
     assert mirrors == [[str(data(agent) / "sessions" / f"{stem}.jsonl")], []]
     assert on_disk(data(agent), SECRET) == []
+
+
+def guesses() -> list[int]:
+    """What somebody can work out who guesses the message."""
+    message = Message(role="user", content=(Text(text=PASTED),))
+    return [key_of(content_of(message)), key_of(encode_message(message)), key_of(PASTED)]
+
+
+def known(agent: Agent) -> set[int]:
+    """The hashes by which the hook knows messages again."""
+    paths = (data(agent) / "hooks").glob("*.ids")
+    return {key for path in paths for key in array("Q", path.read_bytes())}
+
+
+@pytest.mark.parametrize("method", ["session/redact", "session/delete"])
+def test_what_was_redacted_cannot_be_guessed_from_the_hashes_without_the_key(
+    agent: Agent, method: str
+) -> None:
+    before = known(agent)
+    if method == "session/redact":
+        redacted(agent)
+    else:
+        with Daemon(data(agent)) as daemon:
+            daemon.call("session/delete", session_id=name_of(agent))
+
+    lists = [read_redactions(path) for path in (data(agent) / "hooks").glob("*.redacted")]
+    key = data(agent) / "hooks" / KEY
+    assert lists
+    assert [one.keys for one in lists] == [() for _ in lists]
+    assert {one for each in lists for one in each.keyed}.isdisjoint((*before, *guesses()))
+    assert known(agent).isdisjoint(guesses())
+    assert (key.stat().st_mode & 0o777, len(key.read_bytes())) == (0o600, 32)
+    keyed = {with_key(one, key.read_bytes()) for one in before}
+    assert keyed & known(agent), "what was redacted is known by its keyed hash"
+
+
+def test_a_list_of_an_earlier_version_is_honoured_and_keyed_when_it_is_next_written(agent: Agent) -> None:
+    of_agent = data(agent) / "hooks" / f"{agent.agent}.redacted"
+    of_agent.write_bytes(json.dumps({"keys": guesses()}).encode())
+
+    first = forked(agent)
+    first.prompt()
+    first.stop()
+    with Daemon(data(agent)) as daemon:
+        daemon.call("session/start", session_id=name_of(first))
+        hits = daemon.call("session/search", session_id=name_of(first), query=SECRET)["hits"]
+    redacted(agent)
+    second = forked(agent)
+    second.prompt()
+    second.stop()
+
+    found = read_redactions(of_agent)
+    assert hits == []
+    assert on_disk(data(agent), SECRET) == []
+    assert found.keys == ()
+    assert len(found.keyed) >= len(guesses())
+
+
+def test_a_data_folder_that_lost_its_key_gets_a_new_one(agent: Agent) -> None:
+    redacted(agent)
+    (data(agent) / "hooks" / KEY).unlink()
+    other = Agent(agent.agent, agent.home, "another-session")
+    other.prompt()
+    other.session.say(Turn("user", f"{PASTED} Again."))
+    other.stop()
+
+    redacted(other)
+
+    assert on_disk(data(agent), SECRET) == []
+    assert (data(agent) / "hooks" / KEY).exists()

@@ -708,6 +708,21 @@ def test_a_strangers_window_takes_no_room_from_the_users_limits(daemon: Daemon, 
     assert "found no room" not in why + why_with
 
 
+def test_a_strangers_window_takes_no_room_from_what_the_user_pinned(daemon: Daemon, tmp_path: Path) -> None:
+    (tmp_path / ".compactd.toml").write_text(f"[compaction]\n{OFTEN}")
+    seen = []
+    for folder in ({}, {"working_dir": str(tmp_path)}):
+        session = daemon.call("session/start", model=MODEL, **folder)["session_id"]
+        added = daemon.call("session/append", session_id=session, messages=turns(6, 1500))
+        pinned = added["entry_ids"][::2]
+        daemon.call("session/pin", session_id=session, entry_ids=pinned)
+        daemon.call("session/append", session_id=session, messages=turns(6, 3000))
+        done = daemon.call("session/compact", session_id=session, keep_messages=4)
+        seen.append((done["pinned_entry_ids"], pinned))
+
+    assert [stays for stays, _ in seen] == [pinned for _, pinned in seen]
+
+
 def test_no_trust_is_given_or_taken_back_in_a_data_folder_that_others_may_write(
     guarded: Daemon, repository: Path, tmp_path: Path
 ) -> None:

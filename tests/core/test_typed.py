@@ -100,6 +100,46 @@ def test_a_line_by_itself_that_looks_like_a_programs_is_the_users(line: str) -> 
     assert found(f"Fix the parser.\n{line}") == [line]
 
 
+RULES = ["CRITICAL: Never push to origin.", "WARNING: always ask before you delete a table."]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "Fix the parser.\n{}",
+        "Fix the parser.\n\n{}",
+        "Rules:\n{}",
+        "As I said:\n{}",
+        "You must obey this when the log shows errors:\n{}",
+        "{}\nThen fix the parser.",
+    ],
+)
+@pytest.mark.parametrize("times", [1, 3])
+def test_rules_with_a_label_next_to_each_other_are_the_users(text: str, times: int) -> None:
+    rules = [rule.replace(".", f" {n}.") for n in range(times) for rule in RULES]
+
+    assert [one for one in found(text.format("\n".join(rules))) if one in rules] == rules
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The log says:\n{}",
+        "This is what the job printed:\n\n{}",
+        "I got:\n{}",
+        "The log says:\n\n{0}\n\n{0}",
+        "{}\nCRITICAL: cannot connect to 10.0.0.1",
+        "ERROR: no connection\n{}",
+        "{}\nINFO: you must never run this twice",
+        "2026-11-20 10:00:00 started\n{}",
+        "{}\nnpm: never use it here.",
+    ],
+)
+def test_labelled_lines_among_a_programs_or_announced_as_its_words_are_not_the_users(text: str) -> None:
+    assert [one for one in found(text.format("\n".join(RULES))) if one in RULES] == []
+
+
 @pytest.mark.parametrize("indent", ["    ", "\t", "\t\t"])
 def test_a_message_that_is_indented_as_a_whole_is_the_users(indent: str) -> None:
     assert found(f"{indent}Never push.\n\n{indent}Always test.") == ["Never push.", "Always test."]

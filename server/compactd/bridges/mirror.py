@@ -43,7 +43,7 @@ from compactd.core.tokens import Chars4, message_tokens
 from compactd.core.units import FactCache
 from compactd.formats.neutral_out import encode_message
 from compactd.messages import Message, Meta, Text, ToolResult
-from compactd.store.hook_files import REDACTED, key_of, of_all_sessions, read_redactions
+from compactd.store.hook_files import REDACTED, hashed, key_of, of_all_sessions, with_key
 
 REPEATERS = ("claude-code", "gemini-cli")
 """They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
@@ -79,7 +79,7 @@ class Mirror:
         self._passed = 0
         """Entries that were passed over so, to name the messages by."""
         lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
-        self._redacted = frozenset(key for path in lists for key in read_redactions(path).keys)
+        self._redacted = hashed(files.folder, *lists)
         """What was redacted in a mirror of the agent and may stand in the transcript still: in that of a fork
         too."""
         self._left: dict[str, Held] = {}
@@ -163,7 +163,7 @@ class Mirror:
         if self._is_behind and message.id is not None and message.id in self._left:
             self._stayed(self._left.pop(message.id))
             return
-        is_known = key in self._known
+        is_known = self._is_known(key)
         if self._is_met(key, message.id) or (is_known and not self._is_lost):
             return
         raw = step.raw if message is step.message else encode_message(message)
@@ -185,7 +185,12 @@ class Mirror:
         from compactd.core.blanking import blanked, content_of
 
         names = (message.id or raw, raw, encode_message(message), content_of(message))
-        return message if self._redacted.isdisjoint(map(key_of, names)) else blanked(message)
+        return blanked(message) if any(map(self._redacted.holds, map(key_of, names))) else message
+
+    def _is_known(self, key: int) -> bool:
+        """Whether an earlier run took it in; the hashes of what was redacted are keyed."""
+        secret = self._redacted.secret
+        return key in self._known or (bool(secret) and with_key(key, secret) in self._known)
 
     def _is_met(self, key: int, id: str | None) -> bool:
         """Whether this run took it in before."""
@@ -219,11 +224,11 @@ class Mirror:
             from compactd.core.scrub import MARK
 
             # What the agent kept word for word may hold what was redacted.
-            is_redacted = not self._redacted.isdisjoint((key, key_of(step.summary)))
+            is_redacted = self._redacted.holds(key) or self._redacted.holds(key_of(step.summary))
             step = replace(step, summary=MARK if is_redacted else step.summary, stays="")
         if self._is_met(key, step.id):
             return
-        if key not in self._known:
+        if not self._is_known(key):
             self._ids.append(key)
             self._journal.compacted(step.summary, self._counter.count(step.summary))
         elif self._is_lost:

@@ -13,7 +13,7 @@ from compactd.cli.completing import models
 from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop, blame
 from compactd.cli.known import NAME_IT, Known, beside_messages, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, about, checked, facts_of, feed, load
-from compactd.cli.output import writable, write_context
+from compactd.cli.output import FORCE, writable, write_context
 from compactd.cli.page import Page, encodable, note, one_line, plural
 from compactd.cli.waiting import Waiting
 from compactd.client import Client, DaemonGone, Event, RpcError
@@ -49,6 +49,7 @@ class Options(Struct, frozen=True, kw_only=True):
     model: str | None
     window: int | None
     output: str | None
+    force: bool
     lost: bool
 
 
@@ -62,7 +63,7 @@ def run(options: Options, page: Page) -> int:
             exit_code=USAGE,
         )
     source = checked(options.file)
-    target = writable(options.output, source) if options.output else None
+    target = writable(options.output, source, force=options.force) if options.output else None
     with Waiting(f"reading {one_line(source.name)}") as waiting:
 
         def tell(event: Event) -> None:
@@ -283,6 +284,7 @@ COMMAND = Command(
         ),
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
         Option("--output", "write the compacted session there", metavar="FILE", is_file=True),
+        FORCE,
         Flag("--lost", "show all facts that were used again and are lost", also=("--show-lost",)),
     ),
     examples=(

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.ending import DONE, FAILED, USAGE, Stop
-from compactd.cli.output import refuse_links
+from compactd.cli.output import FORCE, refuse_links, refuse_to_overwrite
 from compactd.cli.page import Page
 from compactd.client.told import own_command
 from compactd.conformance import report, suite
@@ -44,6 +44,7 @@ class Options(Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     only: tuple[str, ...]
     junit: str | None
+    force: bool
     patience: float
     list: bool
     into: str | None
@@ -67,6 +68,7 @@ def run(options: Options, page: Page) -> int:
         return _list(options, page, checks)
     if options.junit is not None:
         refuse_links(Path(options.junit))
+        refuse_to_overwrite(Path(options.junit), force=options.force)
     command = tuple(options.command) or own_command()
     try:
         verdicts = suite.run(
@@ -126,6 +128,7 @@ COMMAND = Command(
         Argument("command", "behind --: what to start", required=False, is_many=True, is_file=True),
         Option("--only", "this check; may be repeated", metavar="NAME", is_many=True, completed=_checks),
         Option("--junit", "write the report as JUnit XML, too", metavar="FILE", is_file=True),
+        FORCE,
         Option(
             "--patience",
             f"wait so long for an answer ({PATIENCE_S:g})",

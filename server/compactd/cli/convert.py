@@ -10,7 +10,7 @@ from compactd.cli.command import Argument, Command, Option
 from compactd.cli.converting import FORMATS, converted
 from compactd.cli.ending import DONE
 from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
-from compactd.cli.output import writable, write_beside
+from compactd.cli.output import FORCE, writable, write_beside
 from compactd.cli.page import Page, cleaned, one_line, plural
 from compactd.core.visible import visible_json
 from compactd.formats.detect import NAMES, SUPPORTED
@@ -31,12 +31,13 @@ class Options(Struct, frozen=True, kw_only=True):
     output: str
     to: str
     source_format: str
+    force: bool
 
 
 def run(options: Options, page: Page) -> int:
     """Reads, writes, and tells what is lost."""
     path = checked(options.file)
-    target = None if options.output == "-" else writable(options.output, path)
+    target = None if options.output == "-" else writable(options.output, path, force=options.force)
     data = bytes_at(path)
     file = file_in(path, data, options.source_format)
     made = converted(data, file, options.to)
@@ -89,6 +90,7 @@ COMMAND = Command(
             default="auto",
             choices=("auto", *SUPPORTED),
         ),
+        FORCE,
     ),
     examples=(
         ("compactd convert session.jsonl messages.json --to openai", "a list of messages for OpenAI's API"),

@@ -12,7 +12,7 @@ from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.converting import converted
 from compactd.cli.ending import DONE, FAILED, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.loading import KNOWN, bytes_at, checked, file_in
-from compactd.cli.output import writable, write_beside
+from compactd.cli.output import FORCE, refuse_to_overwrite, writable, write_beside
 from compactd.cli.page import Page, plural
 from compactd.formats.detect import NAMES
 from compactd.formats.diagnosis import Diagnosis, Finding, diagnose
@@ -43,6 +43,7 @@ class Options(Struct, frozen=True, kw_only=True):
 
     file: str | None
     output: str | None
+    force: bool
     hooks: bool
     trust: bool
     authors: bool
@@ -73,13 +74,14 @@ def run(options: Options, page: Page) -> int:
     if options.file is None:
         raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
     path = checked(options.file)
-    target = None if options.output is None else writable(options.output, path)
+    target = None if options.output is None else writable(options.output, path, force=True)
     data = bytes_at(path)
     file = file_in(path, data)
     found = diagnose(data, file)
     findings = (*_of_journal(file, data), *found.findings)
     lost: tuple[str, ...] = ()
     if target is not None and findings:
+        refuse_to_overwrite(target, force=options.force)
         repaired, lost = _repaired(data, file, found)
         write_beside(target, repaired)
     if page.is_json:
@@ -157,6 +159,7 @@ COMMAND = Command(
     params=(
         Argument("file", "a session file, - for standard input", is_file=True, required=False),
         Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
+        FORCE,
         Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
         Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
         Flag("--authors", "who wrote what in the role user: in FILE, or in every stored session"),

@@ -22,7 +22,7 @@ from compactd.cli.inspected import LARGEST, TILES, Inspected, facts_of, show, sh
 from compactd.cli.known import Known, beside_messages, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, append, begin, checked, load
 from compactd.cli.models import pricing_of
-from compactd.cli.output import writable, write_beside
+from compactd.cli.output import FORCE, writable, write_beside
 from compactd.cli.page import Page, encodable, note, one_line, plural
 from compactd.cli.waiting import Waiting
 from compactd.client import Client
@@ -51,6 +51,7 @@ class Options(Struct, frozen=True, kw_only=True):
     what: bool
     svg: str | None
     html: str | None
+    force: bool
 
 
 def run(options: Options, page: Page) -> int:
@@ -102,7 +103,9 @@ def _targets(options: Options, source: Path) -> dict[str, Path]:
     if options.svg is not None and options.svg == options.html:
         raise Stop("--svg and --html name the same file.", exit_code=USAGE)
     asked = {"svg": options.svg, "html": options.html}
-    return {kind: writable(path, source) for kind, path in asked.items() if path is not None}
+    return {
+        kind: writable(path, source, force=options.force) for kind, path in asked.items() if path is not None
+    }
 
 
 def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
@@ -263,6 +266,7 @@ COMMAND = Command(
         Flag("--what", "try it to the end: what a compaction now would summarise and keep"),
         Option("--svg", "write the picture there, as an SVG", metavar="FILE", is_file=True),
         Option("--html", "write a page there whose plots can be hovered", metavar="FILE", is_file=True),
+        FORCE,
     ),
     examples=(
         ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "one glance at a session of Claude Code"),

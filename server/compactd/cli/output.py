@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Raw
 
-from compactd.cli.ending import USAGE, Stop
+from compactd.cli.command import Flag
+from compactd.cli.ending import NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.loading import TIMEOUT_S
+from compactd.cli.page import one_line
 from compactd.client import Client
 from compactd.programs import project_root
 from compactd.rpc.wire import ContextResult
 
+FORCE = Flag("--force", "replace a file that exists, without asking")
+"""Of each command that writes a file which the person named."""
 
-def writable(path: str, source: Path) -> Path:
-    """Where to write, if that is possible and not the file that is read. Raises `Stop`."""
+
+def writable(path: str, source: Path, *, force: bool) -> Path:
+    """Where to write, if that is possible, not the file that is read, and no file that is to stay. Raises
+    `Stop`."""
     target = Path(path)
     try:
         is_folder, has_place = target.is_dir(), target.parent.is_dir()
@@ -35,7 +42,25 @@ def writable(path: str, source: Path) -> Path:
             hint="Give another file: the original is never overwritten.",
             exit_code=USAGE,
         )
+    refuse_to_overwrite(target, force=force)
     return target
+
+
+def refuse_to_overwrite(target: Path, *, force: bool) -> None:
+    """Keeps a file that exists: asks in a terminal, and refuses elsewhere. `force`: the person said so
+    already. Raises `Stop`. What is no regular file, such as a pipe, has nothing to lose."""
+    if force or not target.is_file():
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Stop(
+            f"cannot write {target}: the file exists.",
+            hint="Nothing was written. Give another file, or --force to replace this one.",
+            exit_code=USAGE,
+        )
+    sys.stderr.write(f"{one_line(str(target))} exists. Replace it? [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Stop(f"{target} stays as it is.", hint="Nothing was written.", exit_code=NOTHING_TO_DO)
 
 
 def refuse_links(target: Path) -> None:

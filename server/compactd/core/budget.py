@@ -98,8 +98,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     hidden: int = 0
     """Tokens of each request that are in none of our estimates."""
     summary_window: int | None = None
-    """The window that a summary's size is a share of: the one in force without an untrusted source, which
-    must not take room from the user's constraints."""
+    """The window that the sizes of a summary and of pinned messages are shares of: the one in force without
+    an untrusted source, which must not take room from what the user demanded or pinned."""
     warnings: tuple[str, ...] = ()
     """Settings that cannot be as they were set, for a person."""
 

@@ -304,7 +304,7 @@ class Case(Struct, frozen=True, kw_only=True):
 
     def pins_cap(self) -> int:
         """Most tokens of what a user pinned and the tail does not hold."""
-        target, window = self.inputs.request.target_tokens, self.inputs.standing.window
+        target, window = self.inputs.request.target_tokens, self.inputs.standing.summary_window
         if target is not None:
             return target // TARGET_PINS_DIVISOR
         return PINS_WITHOUT_WINDOW if window is None else window // PINS_DIVISOR

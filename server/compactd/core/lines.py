@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.atoms import atoms, plain_path, sentences
-from compactd.core.authors import REMINDER, author_of, spans
+from compactd.core.authors import REMINDER, Span, author_of, spans_of
 from compactd.core.authors import USER as AUTHOR_USER
 from compactd.core.entries import Item, is_summary
 from compactd.core.fileops import MAX_PATH_CHARS, PATH_ARGUMENTS, arguments_of, is_change, paths_in
@@ -200,13 +200,13 @@ def _said(item: Item, block: Text) -> Iterator[Source]:
     elif author_of(message, block) != AUTHOR_USER:
         yield Source(NOTE, text, prose=True)
     else:
-        for start, end, is_own in typed_parts(text):
+        for start, end, is_own in typed_parts(text, spans_of(message, block)):
             yield Source(USER if is_own else NOTE, text[start:end], prose=is_own)
 
 
-def typed_parts(text: str) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether the person typed it) of each stretch of a user's text, in order. Of a text above
-    `OWN_WORDS_CHARS` the first and the last quarter of that can be typed; the rest was pasted.
+def typed_parts(text: str, spans: Iterable[Span]) -> Iterator[tuple[int, int, bool]]:
+    """(start, end, whether the person typed it) of each of the `spans` of a user's text, in order. Of a text
+    above `OWN_WORDS_CHARS` the first and the last quarter of that can be typed; the rest was pasted.
     O(characters)."""
     head = tail = len(text)
     if len(text) > OWN_WORDS_CHARS:
@@ -215,7 +215,7 @@ def typed_parts(text: str) -> Iterator[tuple[int, int, bool]]:
         tail = (
             text.find("\n", len(text) - quarter) + 1 or text.find(" ", len(text) - quarter) + 1 or len(text)
         )
-    for span in spans(text):
+    for span in spans:
         if span.author != AUTHOR_USER:
             if span.author != REMINDER:
                 yield span.start, span.end, False

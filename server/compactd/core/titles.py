@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compactd.core.authors import USER, author_of, spans
+from compactd.core.authors import USER, author_of, spans_of
 from compactd.messages import Message, Text
 
 TITLE_CHARS = 60
@@ -22,7 +22,7 @@ def title_of(message: Message) -> str | None:
             title = next(
                 (
                     title
-                    for span in spans(text)
+                    for span in spans_of(message, block)
                     if span.author == USER
                     # Enough for any title, and it keeps a pasted megabyte cheap.
                     if (title := _first_line(text[span.start : span.end][:TITLE_SEARCH_CHARS])) is not None

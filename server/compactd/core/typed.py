@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from compactd.core.atoms import sentences
-from compactd.core.authors import USER, author_of
+from compactd.core.authors import USER, author_of, spans_of
 from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
 from compactd.core.entries import Item
 from compactd.core.lines import typed_parts
@@ -56,6 +56,14 @@ _LIKELY = re.compile(
     r")"
 )
 """How lines of programs begin, and now and then one that a person types: by itself, it is the person's."""
+_LABELLED = re.compile(r"\s*(?:CRITICAL|WARNING|NOTICE|NOTE)\s*:\s", re.IGNORECASE)
+"""How people begin a rule that matters, and programs a line of a log."""
+_REPORTS = re.compile(
+    r"\b(?:logs?|output|console|terminal|std(?:err|out)|says?|(?<!\bI )said|prints?|printed|shows?|showed"
+    r"|reports?|reported|got|gets?|gave|errors?|warnings?|saw|sees?|response|returned|returns)\b",
+    re.IGNORECASE,
+)
+"""Words of a line that announces what a program said."""
 _TELLS = re.compile(
     r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
 )
@@ -102,7 +110,7 @@ def typed(item: Item) -> Iterator[Said]:
         return
     for block in message.content:
         if isinstance(block, Text) and author_of(message, block) == USER:
-            for start, end, is_own in typed_parts(block.text):
+            for start, end, is_own in typed_parts(block.text, spans_of(message, block)):
                 if is_own:
                     yield from _said_in(block.text[start:end])
 
@@ -204,12 +212,15 @@ _BLANK: Final = _Line("")
 def _typed_lines(text: str) -> Iterator[_Line]:
     """The typed lines of a text, those that belong together as one, and the blank ones between."""
     block: list[str] = []
+    before = ""
     for line in (*_without_common_indent(text.split("\n")), ""):
         if line.strip():
             block.append(line)
             continue
-        yield from _joined(_typed_of(block))
+        lines = _typed_of(block, before)
+        yield from _joined(lines)
         yield _BLANK
+        before = block[-1] if lines else before
         block = []
 
 
@@ -222,10 +233,14 @@ def _without_common_indent(lines: list[str]) -> list[str]:
     return [line.removeprefix(common) for line in lines]
 
 
-def _typed_of(block: list[str]) -> list[str]:
+def _typed_of(block: list[str], before: str) -> list[str]:
     """The typed lines of those between two blank ones. What looks like a program's line is one in a run of
-    at least two; one by itself may be a person's `WARNING: never do this`."""
+    at least two; one by itself may be a person's `WARNING: never do this`. So may several, if all of them
+    demand something and no line in front of them announces a program's words. `before`: the last line in
+    front of the block."""
     kinds = [_kind(line) for line in block]
+    if _are_labelled_demands(block, kinds, before):
+        return block
     foreign = [kind == CERTAIN for kind in kinds]
     for nth, kind in enumerate(kinds):
         if kind == LIKELY:
@@ -237,6 +252,15 @@ def _typed_of(block: list[str]) -> list[str]:
         first = block[:1] if not foreign[0] and _demands(block[0]) else []
         return first + (block[-1:] if not foreign[-1] else [])
     return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
+
+
+def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bool:
+    """Whether all lines that look like a program's are rules with a label, as people write them."""
+    likely = [nth for nth, kind in enumerate(kinds) if kind != TYPED]
+    if not all(_LABELLED.match(block[nth]) is not None and _demands(block[nth]) for nth in likely):
+        return False
+    lead = (before, *block)[likely[0]].strip() if likely else ""
+    return not (lead.endswith((":", "：")) and _REPORTS.search(lead) is not None and not _demands(lead))
 
 
 def _demands(text: str) -> bool:

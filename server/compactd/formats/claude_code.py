@@ -18,7 +18,18 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from compactd.core.authors import FILE, HOOK, NOTIFICATION, REMINDER, SKILL, SUBAGENT, SUMMARY, TOOL, UNKNOWN
+from compactd.core.authors import (
+    FILE,
+    HOOK,
+    NOTIFICATION,
+    REMINDER,
+    SKILL,
+    SUBAGENT,
+    SUMMARY,
+    TOOL,
+    UNKNOWN,
+    named_if_observation,
+)
 from compactd.errors import CompactdError
 from compactd.formats.anthropic import read_content
 from compactd.formats.claude_code_queue import Between, Delivered, Queue
@@ -396,8 +407,8 @@ class Reading:
         elif author is not None:
             # The person ran a shell command, and the program wrote down what came of it.
             meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
-        elif len(rest) > 1:
-            rest = [_of_editor(block) for block in rest]
+        else:
+            rest = [named_if_observation(_of_editor(block) if len(rest) > 1 else block) for block in rest]
         self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
 
     def _named(self, result: ToolResult) -> ToolResult:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.authors import UNKNOWN, USER, author_of, spans
+from compactd.core.authors import UNKNOWN, USER, author_of, spans, spans_of
 from compactd.core.usage import normalise
 from compactd.errors import CompactdError
 from compactd.formats.neutral_out import encode_message
@@ -114,7 +114,9 @@ def is_untyped(message: Message, block: Block) -> bool:
         return False
     if author_of(message, block) != USER:
         return True
-    return bool(block.text) and not any(span.author == USER or span.pasted for span in spans(block.text))
+    return bool(block.text) and not any(
+        span.author == USER or span.pasted for span in spans_of(message, block)
+    )
 
 
 def _pieces(line: Line, by_author: bool = False, joined: bool = False) -> Sequence[Line]:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compactd.core.asked import CompactRequest
+from compactd.core.authors import begins_as_observation
 from compactd.core.endpoints import bare_endpoint, has_secret_place
 from compactd.core.intake import New, Report
 from compactd.core.model_names import provider_of
@@ -187,7 +188,10 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
     if (params.text is None) == (params.content == wire.NULL):
         raise InvalidParams("give `text` or `content`, one of them", "$.text")
     content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
-    raw = Raw(b'{"role":"user","content":%b}' % bytes(content))
+    # A person may begin with what passes for a tool's output in the user's role.
+    is_named = params.text is not None and begins_as_observation(params.text)
+    meta = b',"meta":{"author":"user"}' if is_named else b""
+    raw = Raw(b'{"role":"user","content":%b%b}' % (bytes(content), meta))
     message = decode_message(raw)
     from compactd.formats.shapes import NAMES, other_shape
 

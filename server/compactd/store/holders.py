@@ -110,6 +110,7 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         what="hashes by which the hook knows messages again, the status line's counts",
         files=(
             "hooks/{stem}.ids",
+            "hooks/{stem}.ids.new",
             "hooks/{stem}.redacted",
             "hooks/{stem}.redacted.new",
             "hooks/{stem}.line",
@@ -117,6 +118,14 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         ),
         on_redact="hashes of the redacted messages are added, so that the hook does not take them in again",
         on_delete="stay: hashes and counts, no words, so that the agent going on brings nothing back",
+        removed_with_session=False,
+    ),
+    Holder(
+        name="hooks' key",
+        what="a random key for the hashes of what was redacted",
+        files=("hooks/redacted.key", "hooks/redacted.key.new"),
+        on_redact=_NO_WORDS,
+        on_delete=_NO_WORDS,
         removed_with_session=False,
     ),
     Holder(

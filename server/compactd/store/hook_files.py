@@ -7,9 +7,10 @@ and a list of what was redacted is kept, so that a transcript that is read anew 
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -25,6 +26,9 @@ from compactd.store.paths import file_stem
 FOLDER: Final = "hooks"
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 """Whose sessions a hook mirrors: the mirror's id begins with the name and a colon."""
+KEY: Final = "redacted.key"
+"""Random bytes, made once for a data folder."""
+KEY_BYTES: Final = 32
 STATE, STRETCH, GONE, WAIT, IDS, REDACTED = ".json", ".stretch", ".gone", ".wait", ".ids", ".redacted"
 _NUMBERS: Final = ("v", "session_id", "place", "is_caught_up", "learn_from", "counts", "compactions")
 """Of the hook's state: what holds no words, and tells how far the transcript was read."""
@@ -37,9 +41,27 @@ class Redactions(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What must not come back: hashes, no words."""
 
     keys: tuple[int, ...] = ()
-    """`key_of` ids, bytes and contents of messages, and of summaries."""
+    """`key_of` ids, bytes and contents of messages, and of summaries: in lists of an earlier version."""
+    keyed: tuple[int, ...] = ()
+    """The same, each hashed once more with the data folder's own key: a short secret cannot be guessed from
+    the list alone."""
     transcript: str = ""
     """The agent's transcript, as the hook saw it last."""
+
+
+class Hashed(Struct, frozen=True):
+    """What must not come back, to be asked for one message after the other."""
+
+    keys: frozenset[int] = frozenset()
+    keyed: frozenset[int] = frozenset()
+    secret: bytes = b""
+
+    def holds(self, key: int) -> bool:
+        """Whether what has this `key_of` was redacted. O(1)."""
+        return key in self.keys or (bool(self.keyed) and with_key(key, self.secret) in self.keyed)
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.keyed)
 
 
 class _Place(Struct, frozen=True):
@@ -58,6 +80,12 @@ def key_of(of: str | bytes) -> int:
     """By which a message is known again, without its words."""
     data = of if isinstance(of, bytes) else of.encode("utf-8", "replace")
     return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+def with_key(key: int, secret: bytes) -> int:
+    """A `key_of`, hashed with the data folder's own key."""
+    hashed = blake2b(key.to_bytes(8, "little"), digest_size=8, key=secret)
+    return int.from_bytes(hashed.digest(), "little")
 
 
 def is_mirror(session_id: str) -> bool:
@@ -92,10 +120,9 @@ class HookFiles:
         for ending in (STRETCH, GONE, WAIT, ".line", STATE + ".new", WAIT + ".new", ".line.new"):
             self.path(ending).unlink(missing_ok=True)
         known = _ids_in(self.path(IDS))
-        keys = tuple(dict.fromkeys((*self.redacted().keys, *known)))
-        if keys:
-            all_ = Redactions(keys=keys, transcript=self.transcript())
-            files.write_beside(self.path(REDACTED), (msgspec.json.encode(all_),), durable=True)
+        if known or self.path(REDACTED).exists():
+            self._add(self.path(REDACTED), known.difference(self.redacted().keyed), self.transcript())
+            self._key_ids(known)
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError, UnicodeDecodeError):
             state = msgspec.json.decode(self.path(STATE).read_bytes(), type=dict[str, Raw])
             numbers = {name: value for name, value in state.items() if name in _NUMBERS}
@@ -126,8 +153,8 @@ class HookFiles:
             journal = self._home / "sessions" / f"{path.stem}.jsonl"
             is_of_agent = path.stem.startswith(f"{self._agent}-") and path.stem != self._stem
             if is_of_agent and journal.exists():
-                redacted = read_redactions(path.with_suffix(REDACTED)).keys
-                if not _ids_in(path).isdisjoint(set(keys).difference(redacted)):
+                redacted = hashed(self._folder, path.with_suffix(REDACTED))
+                if not _ids_in(path).isdisjoint(key for key in keys if not redacted.holds(key)):
                     found.append(journal)
         return found
 
@@ -145,15 +172,12 @@ class HookFiles:
 
         The hook reads the transcript anew at its next event, as after an upgrade.
         """
-        known = Redactions(
-            keys=tuple(dict.fromkeys((*self.redacted().keys, *keys))), transcript=self.transcript()
-        )
         # First: from here on no hook takes the words in, wherever we are killed.
         of_agent = of_all_sessions(self._folder, self._agent)
         with _locked(of_agent.with_suffix(".lock")):
-            all_ = Redactions(keys=tuple(dict.fromkeys((*read_redactions(of_agent).keys, *keys))))
-            files.write_beside(of_agent, (msgspec.json.encode(all_),), durable=True)
-        files.write_beside(self.path(REDACTED), (msgspec.json.encode(known),), durable=True)
+            self._add(of_agent, keys, "")
+        self._add(self.path(REDACTED), keys, self.transcript())
+        self._key_ids(keys)
         if self.path(STATE).exists():
             files.write_beside(self.path(STATE), (b"{}",), durable=True)
         for ending in (STRETCH, GONE, STATE + ".new"):
@@ -162,6 +186,50 @@ class HookFiles:
             records = [waiting.get(at, record) for at, record in enumerate(self.waiting())]
             files.write_beside(self.path(WAIT), (record + b"\n" for record in records), durable=True)
         files.sync_folder(self._folder)
+
+    def _add(self, path: Path, keys: Collection[int], transcript: str) -> None:
+        """Adds to a list of what must not come back; what an earlier version wrote there is keyed too."""
+        secret = _made_key(self._folder)
+        before = read_redactions(path)
+        added = (with_key(key, secret) for key in (*before.keys, *keys))
+        all_ = Redactions(keyed=tuple(dict.fromkeys((*before.keyed, *added))), transcript=transcript)
+        files.write_beside(path, (msgspec.json.encode(all_),), durable=True)
+
+    def _key_ids(self, keys: Collection[int]) -> None:
+        """Keys the hashes of what was redacted where the hook knows its messages by them, each once."""
+        path, secret = self.path(IDS), _made_key(self._folder)
+        known = _ids_in(path)
+        wanted = {key for key in keys if key in known and key not in self.redacted().keyed}
+        if wanted:
+            ids = array("Q", [with_key(key, secret) if key in wanted else key for key in known])
+            files.write_beside(path, (ids.tobytes(),), durable=True)
+
+
+def hashed(folder: Path, *paths: Path) -> Hashed:
+    """What the lists at `paths` below the hooks' `folder` hold, to be asked for one message."""
+    lists = [read_redactions(path) for path in paths]
+    keyed = frozenset(key for one in lists for key in one.keyed)
+    secret = _key_in(folder) if keyed else b""
+    return Hashed(
+        frozenset(key for one in lists for key in one.keys), keyed if secret else frozenset(), secret
+    )
+
+
+def _key_in(folder: Path) -> bytes:
+    try:
+        return (folder / KEY).read_bytes()[:KEY_BYTES]
+    except OSError:
+        return b""
+
+
+def _made_key(folder: Path) -> bytes:
+    """The key of the data folder, made at the first use. Raises `HookIsBusy`, `OSError`."""
+    if not _key_in(folder):
+        with _locked((folder / KEY).with_suffix(".lock")):
+            if not _key_in(folder):
+                files.write_beside(folder / KEY, (os.urandom(KEY_BYTES),), durable=True)
+                files.sync_folder(folder)
+    return _key_in(folder)
 
 
 def of_all_sessions(folder: Path, agent: str) -> Path:

@@ -187,7 +187,7 @@ class Talk:
 
     async def _echo(self, text: str, take: Callable[[Event], Awaitable[None]]) -> None:
         """As the daemon's own loop has it, with the prompt itself in the model's place."""
-        asked = {"role": "user", "content": text}
+        asked = {"role": "user", "content": text, "meta": {"author": "user"}}
         await self.client.call("session/append", {"session_id": self.id, "messages": [asked]})
         await self.client.call("turn/begin", {"session_id": self.id}, timeout_s=PATIENCE_S)
         for word in text.split(" "):

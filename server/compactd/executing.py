@@ -16,9 +16,13 @@ class ToolParams(Struct, frozen=True, kw_only=True):
     """Params of `tool/execute`, daemon to client."""
 
     session_id: str
+    """The session whose prompt is being answered."""
     call_id: str
+    """The call's id, as the model's message names it."""
     name: str
+    """Name of the tool."""
     arguments: Raw
+    """The object that the model wrote, byte for byte."""
 
 
 class ToolAnswer(Struct, frozen=True, kw_only=True):
@@ -27,6 +31,7 @@ class ToolAnswer(Struct, frozen=True, kw_only=True):
     content: Raw = Raw(b'""')
     """Text, or blocks."""
     is_error: bool = False
+    """True if the tool failed; the model reads `content` as the error."""
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):

@@ -102,6 +102,7 @@ class IgnoredSetting(Struct, frozen=True, kw_only=True):
     source: str
     """`.compactd.toml`, or `session/import` for what an imported file holds."""
     reason: str
+    """Why it is ignored, and what would apply it, in a sentence."""
 
 
 class Resolved(Struct, frozen=True, kw_only=True):

@@ -21,7 +21,7 @@ from compactd.errors import CompactdError
 from compactd.messages import Event
 from compactd.rpc import wire
 from compactd.rpc.methods import METHODS
-from compactd.rpc.schema.shapes import ListOf, Named, OneOf, Plain, Shape, shape_of, structs_in
+from compactd.rpc.schema.shapes import ListOf, Named, OneOf, Plain, Shape, shape_of, structs_in, words_of
 
 Docs = dict[tuple[str, str], str]
 """(class, field) to what is said of it."""
@@ -105,7 +105,7 @@ BLOCKS = (
 """What a message's content may hold."""
 
 HEAD = (
-    Field(name="session_id", shape=Plain("string"), is_required=True, doc=""),
+    Field(name="session_id", shape=Plain("string"), is_required=True, doc="The session that it is about."),
     Field(name="seq", shape=Plain("integer"), is_required=True, doc="One more with each event of a session."),
 )
 """Of every event."""
@@ -134,7 +134,7 @@ def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
                 name=field.encode_name,
                 shape=_shape(kind, field.name, field.type),
                 is_required=field.required or (always and field.default is not msgspec.UNSET),
-                doc=docs.get((kind.__name__, field.name), ""),
+                doc=docs.get((kind.__name__, field.name)) or words_of(field.type),
             )
             for field in msgspec.structs.fields(kind)
             if not (kind is messages.Unknown and field.name == "raw")

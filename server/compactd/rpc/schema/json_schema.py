@@ -55,8 +55,8 @@ def open_rpc() -> str:
                 "description": "Told as it happens; a notification.",
                 "paramStructure": "by-name",
                 "params": [
-                    *(_always(field.name, _schema(field.shape, COMPONENTS)) for field in HEAD),
-                    _always("type", {"type": "string", "enum": _tags()}),
+                    *(_always(field.name, field.doc, _schema(field.shape, COMPONENTS)) for field in HEAD),
+                    _always("type", "Which event it is.", {"type": "string", "enum": _tags()}),
                 ],
                 "x-direction": "daemon-to-client",
                 "x-events": [{"$ref": COMPONENTS + event.__name__} for event in EVENTS],
@@ -71,8 +71,8 @@ def _text(document: Mapping[str, Tree]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _always(name: str, schema: dict[str, Tree]) -> Tree:
-    return {"name": name, "required": True, "schema": schema}
+def _always(name: str, doc: str, schema: dict[str, Tree]) -> Tree:
+    return {"name": name, "required": True, "description": doc, "schema": schema}
 
 
 def _tags() -> list[Tree]:

@@ -96,6 +96,14 @@ def shape_of(kind: object) -> Shape:
     raise TypeError(f"the protocol has no shape for {kind!r}")
 
 
+def words_of(kind: object) -> str:
+    """What an annotation says of itself (`Meta(description=…)`); empty if nothing."""
+    for one in typing.get_args(kind):
+        if isinstance(one, Meta):
+            return one.description or ""
+    return ""
+
+
 def structs_in(shape: Shape) -> Iterator[type[Struct]]:
     """The types named in a shape."""
     match shape:

@@ -21,7 +21,7 @@ def fields_in(node: Node, place: str = "") -> Iterator[tuple[str, str, dict[str,
                     if isinstance(schema, dict):
                         yield place, name, schema
             for key, value in node.items():
-                if key != "examples":
+                if key not in ("examples", "not"):
                     yield from fields_in(value, f"{place}/{key}")
         case list():
             for index, value in enumerate(node):

@@ -842,7 +842,7 @@ export interface HistoryResult {
 export interface HistoryEntry {
   /** Id of the entry; a compaction's is its `compaction_id`. */
   entry_id: string;
-  /** `message`, `compaction`, `prune`, or `compaction_failed`. */
+  /** Values so far: `message`, `compaction`, `prune`, `compaction_failed`. */
   kind: string;
   /** When it was appended, in Unix seconds. */
   at: number;
@@ -876,7 +876,7 @@ export interface SearchResult {
 export interface Hit {
   /** The entry of the message that holds the text. */
   entry_id: string;
-  /** Role of the message: `user`, `assistant`, `tool` or `system`. */
+  /** Who speaks in the message. */
   role: string;
   /** The text around the place, in one line. */
   snippet: string;
@@ -1175,7 +1175,7 @@ export interface ErrorResult {
   /** True if the request was too large for the model's window. */
   overflow: boolean;
   /** As in `overflow/classify`. */
-  kind: string;
+  kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** Send the turn again now, with a fresh `session/context`. */
   retry: boolean;
   /** What was done and what to do, in a sentence for a person. */
@@ -1388,8 +1388,8 @@ export interface InfoResult {
   paths: { [key: string]: string };
   /** Tokenizers that can count exactly. */
   encodings: string[];
-  /** `tested` on Linux and macOS, else `untested`. */
-  platform: string;
+  /** `tested` on Linux and macOS, otherwise `untested`. */
+  platform: "tested" | "untested";
   /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
   warnings?: string[];
 }

@@ -9,12 +9,12 @@ The docstrings of these structs and fields are the public document of the protoc
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from compactd.core.settings import GivenSettings, IgnoredSetting
-from compactd.messages import CompactionResult, Confidence, Decision, Floor, Status, TokenUsage
+from compactd.messages import CompactionResult, Confidence, Decision, Floor, Role, Status, TokenUsage
 
 SessionId = Annotated[
     str,
@@ -27,8 +27,11 @@ SessionId = Annotated[
 ]
 """1 to 256 code points without control characters. A field without words of its own has those above."""
 Positive = Annotated[int, Meta(gt=0, le=2**53)]
-Format = str
-"""`neutral`, `openai`, `openai_responses`, `anthropic` or `gemini`."""
+Format = Annotated[
+    str,
+    Meta(extra_json_schema={"enum": ["neutral", "openai", "openai_responses", "anthropic", "gemini"]}),
+]
+"""Another one is answered with 1010, which lists those that there are."""
 
 
 NULL = Raw(b"null")
@@ -225,13 +228,13 @@ class CompactParams(Wire, frozen=True, kw_only=True):
     """Params of `session/compact`. At most one of the budgets."""
 
     session_id: SessionId
-    keep_recent: int | None = None
+    keep_recent: Positive | None = None
     """Tokens of the verbatim tail."""
-    keep_messages: int | None = None
+    keep_messages: Positive | None = None
     """Messages of the verbatim tail."""
-    preserve_count: int | None = None
+    preserve_count: Positive | None = None
     """Another name of `keep_messages`."""
-    target_tokens: int | None = None
+    target_tokens: Positive | None = None
     """Tokens of the whole new request, system prompt and tools included."""
     instructions: str | None = None
     """What a summary should look at most."""
@@ -268,7 +271,7 @@ class HistoryEntry(Wire, frozen=True, kw_only=True, omit_defaults=True):
     entry_id: str
     """Id of the entry; a compaction's is its `compaction_id`."""
     kind: str
-    """`message`, `compaction`, `prune`, or `compaction_failed`."""
+    """Values so far: `message`, `compaction`, `prune`, `compaction_failed`."""
     at: float
     """When it was appended, in Unix seconds."""
     in_context: bool
@@ -321,8 +324,8 @@ class Hit(Wire, frozen=True, kw_only=True):
 
     entry_id: str
     """The entry of the message that holds the text."""
-    role: str
-    """Role of the message: `user`, `assistant`, `tool` or `system`."""
+    role: Annotated[str, Meta(extra_json_schema={"enum": list(get_args(Role))})]
+    """Who speaks in the message."""
     snippet: str
     """The text around the place, in one line."""
     at: float
@@ -751,6 +754,21 @@ class EndResult(Wire, frozen=True, kw_only=True):
     """The report says that the request was larger than the window: the next `turn/begin` compacts."""
 
 
+FailureKind = Literal[
+    "overflow",
+    "output_limit",
+    "rate_limit",
+    "payload_too_large",
+    "auth",
+    "quota",
+    "content_filter",
+    "invalid_request",
+    "server",
+    "other",
+]
+"""What a failed model request was."""
+
+
 class RequestError(Wire, frozen=True, kw_only=True):
     """A model request that failed, as the provider's answer says it. Give the body as it came."""
 
@@ -783,7 +801,7 @@ class ErrorResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
 
     overflow: bool
     """True if the request was too large for the model's window."""
-    kind: str
+    kind: FailureKind
     """As in `overflow/classify`."""
     retry: bool
     """Send the turn again now, with a fresh `session/context`."""
@@ -1088,18 +1106,7 @@ class ClassifyResult(Wire, frozen=True, kw_only=True):
 
     overflow: bool
     """The request was too large for the model's window, also where `fix` is `lower_output`."""
-    kind: Literal[
-        "overflow",
-        "output_limit",
-        "rate_limit",
-        "payload_too_large",
-        "auth",
-        "quota",
-        "content_filter",
-        "invalid_request",
-        "server",
-        "other",
-    ]
+    kind: FailureKind
     """What the failure was. `overflow`: larger than the window. `output_limit`: the output asked for is too
     much. `payload_too_large`: the HTTP body or one item. `other`: nothing is known of it."""
     limit: int | None
@@ -1155,7 +1162,7 @@ class InfoResult(Wire, frozen=True, kw_only=True, omit_defaults=True):
     """Folders on this machine: `data` holds the sessions, `config` the user's settings and keys."""
     encodings: tuple[str, ...]
     """Tokenizers that can count exactly."""
-    platform: str
-    """`tested` on Linux and macOS, else `untested`."""
+    platform: Literal["tested", "untested"]
+    """`tested` on Linux and macOS, otherwise `untested`."""
     warnings: tuple[str, ...] = ()
     """What is unsafe about where the daemon works, such as a data folder that other users may write to."""

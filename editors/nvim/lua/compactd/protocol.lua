@@ -483,7 +483,7 @@
 --- One entry of a session's history.
 ---@class compactd.HistoryEntry
 ---@field entry_id string Id of the entry; a compaction's is its `compaction_id`.
----@field kind string `message`, `compaction`, `prune`, or `compaction_failed`.
+---@field kind string Values so far: `message`, `compaction`, `prune`, `compaction_failed`.
 ---@field at number When it was appended, in Unix seconds.
 ---@field in_context boolean True if the next request contains it. Of a compaction: its summary.
 ---@field message? any Of a `message`: the message, byte for byte as it was appended.
@@ -502,7 +502,7 @@
 --- A place where a search found its text.
 ---@class compactd.Hit
 ---@field entry_id string The entry of the message that holds the text.
----@field role string Role of the message: `user`, `assistant`, `tool` or `system`.
+---@field role string Who speaks in the message.
 ---@field snippet string The text around the place, in one line.
 ---@field at number When the message was appended, in Unix seconds.
 ---@field in_context? boolean False where a compaction took it out of the context. In one session only.
@@ -677,7 +677,7 @@
 --- Result of `turn/error`.
 ---@class compactd.ErrorResult
 ---@field overflow boolean True if the request was too large for the model's window.
----@field kind string As in `overflow/classify`.
+---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
 ---@field retry boolean Send the turn again now, with a fresh `session/context`.
 ---@field reason string What was done and what to do, in a sentence for a person.
 ---@field max_output_tokens? integer|nil Most that the request may ask for when it is sent again.
@@ -798,7 +798,7 @@
 ---@field sessions integer Sessions that are open in this daemon.
 ---@field paths table<string, string> Folders on this machine: `data` holds the sessions, `config` the user's settings and keys.
 ---@field encodings string[] Tokenizers that can count exactly.
----@field platform string `tested` on Linux and macOS, else `untested`.
+---@field platform "tested"|"untested" `tested` on Linux and macOS, otherwise `untested`.
 ---@field warnings? string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
 
 --- Params of `session/compacting`.

@@ -58,6 +58,8 @@ class Described(Struct, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
     tag: str | None = None
     """An event's or a block's `type`."""
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    """As in `EXCLUSIVE`."""
 
 
 REQUESTS: tuple[Call, ...] = tuple(
@@ -91,6 +93,15 @@ ASKED: tuple[Call, ...] = (
 
 EVENTS: tuple[type[Struct], ...] = typing.get_args(Event)
 """Params of the notification `agent/event`, beside `session_id` and `seq`."""
+
+EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
+    wire.CompactParams: (("keep_recent",), ("keep_messages", "preserve_count"), ("target_tokens",)),
+    wire.ExpandParams: (("compaction_id",), ("entry_ids",)),
+    wire.ImportParams: (("path",), ("content",)),
+    wire.PromptParams: (("text",), ("content",)),
+    wire.CountParams: (("text",), ("messages",)),
+}
+"""Params of which only one may be given; two names of one thing share a place."""
 
 BLOCKS = (
     messages.Text,
@@ -140,6 +151,7 @@ def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
             if not (kind is messages.Unknown and field.name == "raw")
         ),
         tag=tag if isinstance(tag, str) else None,
+        exclusive=EXCLUSIVE.get(kind, ()),
     )
 
 

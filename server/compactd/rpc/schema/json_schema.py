@@ -5,8 +5,9 @@ Sources: json-schema.org/draft/2020-12, spec.open-rpc.org (1.3.2).
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from compactd import PROTOCOL_VERSION
 from compactd.rpc.schema.described import ASKED, EVENTS, HEAD, REQUESTS, Call, Described, Field, every_type
@@ -113,7 +114,21 @@ def _object(kind: Described, prefix: str, is_event: bool) -> Tree:
     made |= {"type": "object", "properties": properties}
     if required:
         made["required"] = required
+    if kind.exclusive:
+        made["not"] = {"anyOf": [_both(*pair) for pair in _pairs(kind.exclusive)]}
     return made
+
+
+def _pairs(groups: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Two names of different groups, each pair once."""
+    for one, other in itertools.combinations(groups, 2):
+        yield from itertools.product(one, other)
+
+
+def _both(one: str, other: str) -> Tree:
+    """Objects that hold both, neither as null."""
+    given: Tree = {"not": {"type": "null"}}
+    return {"required": [one, other], "properties": {one: given, other: given}}
 
 
 def _schema(shape: Shape, prefix: str) -> dict[str, Tree]:

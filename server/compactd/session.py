@@ -36,7 +36,7 @@ from compactd.core.projection import Pending
 from compactd.core.settings import GivenSettings, IgnoredSetting, Resolved
 from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
 from compactd.core.untrusted import resolve
-from compactd.errors import InvalidParams, SessionBusy, SessionLocked
+from compactd.errors import Detail, InvalidParams, SessionBusy, SessionLocked
 from compactd.formats.journalled import decoder_of
 from compactd.messages import Decision, Event, Message, TokenUsage, Tool, TurnEnd, Usage, UsageUpdate
 from compactd.order import InOrder
@@ -84,6 +84,8 @@ class Session:
         """None where another process writes the session."""
         self.entries: list[Entry] = list(entries)
         """As they stand in the journal: the index is the record's number."""
+        self.owner: dict[str, Detail] = {}
+        """Who writes it then, as `SessionLocked` says it."""
         self.fold: Fold = fold(self.entries, decoder_of(self.entries))
         self.pending = Pending(self.fold.path_items())
         self.seq = 0
@@ -226,6 +228,7 @@ class Session:
                 "Another process has this session open for writing. Read it here, or end that process "
                 "and start the session again.",
                 session_id=self.id,
+                **self.owner,
             )
         return self.journal
 
@@ -233,7 +236,9 @@ class Session:
         """Raises `SessionBusy` while a compaction or redaction runs, or a prompt of which this is no step."""
         if self.agent is not None and self.agent.holds_others():
             raise SessionBusy(
-                "A prompt of this session is being answered. Wait for its agent_end, or abort it."
+                "A prompt of this session is being answered. Wait for its agent_end, or abort it.",
+                holder="prompt",
+                turn_id=self.agent.turn_id,
             )
         if self.running is not None:
             raise self.running.refusal()

@@ -16,7 +16,7 @@ from compactd.collector import without_collector
 from compactd.core.entries import Opened, SettingsSet
 from compactd.core.observed import recorded_window
 from compactd.core.settings import GivenSettings
-from compactd.errors import SessionLocked, SessionNotFound, StorageFailed
+from compactd.errors import Detail, SessionCorrupt, SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
 from compactd.listing import Row, listed_of, read_listed
 from compactd.messages import SessionClosed, Tool
@@ -110,7 +110,11 @@ class Sessions:
         that another process writes comes back without a journal: to read and to follow.
         """
         session_id = want.session_id or secrets.token_hex(8)
-        return await self._in_line(session_id, lambda: self._start(session_id, want))
+        try:
+            return await self._in_line(session_id, lambda: self._start(session_id, want))
+        except SessionCorrupt as damaged:
+            damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
+            raise
 
     def opening(self, session_id: str) -> InOrder | None:
         """The line to wait in while a session is opened, closed or deleted; None where none is."""
@@ -227,11 +231,13 @@ class Sessions:
         def read() -> tuple[Journal | None, Follower | None, list[memoryview]]:
             try:
                 journal, records = self.store.open(session_id, durability=want.durability)
-            except SessionLocked:
+            except SessionLocked as locked:
+                owner.update(locked.data)
                 follower, records = self.store.read(session_id)
                 return None, follower, records
             return journal, None, records
 
+        owner: dict[str, Detail] = {}
         journal, follower, records = await self.world.in_worker(read)
 
         def folded() -> Session:
@@ -250,6 +256,7 @@ class Sessions:
                 follower.close()
             raise
         if follower is not None:
+            session.owner = owner
             self._followings[session_id] = Following(session, follower)
         return session
 

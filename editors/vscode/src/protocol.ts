@@ -167,6 +167,8 @@ export interface CompactParams {
   dry_run?: boolean | null;
   /** With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that. */
   plan_only?: boolean | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `session/history`. */
@@ -223,6 +225,8 @@ export interface BranchParams {
 export interface SessionParams {
   /** Id of the session. It must be open here, except for `session/delete`. */
   session_id: string;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** No params, or an empty result. */
@@ -279,6 +283,8 @@ export interface ImportParams {
   content?: Json;
   /** `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
   format?: string | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `session/export`. */
@@ -329,6 +335,8 @@ export interface ErrorParams {
   usage?: Json;
   /** Of the context that the request was made from. Null: the last one handed out. */
   epoch?: number | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** A model request that failed, as the provider's answer says it. Give the body as it came. */
@@ -351,6 +359,8 @@ export interface ModelSetParams {
   session_id: string;
   /** `"provider/id"`, or its parts. */
   model: string | ModelRef;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `tokens/count`: a text, or messages. */
@@ -1752,6 +1762,140 @@ export interface SessionClosed {
   type: "session_closed";
   /** Why. Values so far: `closed` (`session/close`), `deleted`. */
   reason: string;
+}
+
+/** Data of -32603, a bug of compactd. */
+export interface CompactdErrorData {
+  /** The line of the daemon's log that says more; null if the log has none. */
+  error_id: string | null;
+}
+
+/** Data of -32602. */
+export interface InvalidParamsData {
+  /** The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object. */
+  path: string | null;
+}
+
+/** Data of 1001. */
+export interface SessionNotFoundData {
+  /** True if the request was too large for the model's window. */
+  overflow?: boolean;
+  /** As in `overflow/classify`. */
+  kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
+  /** As in `overflow/classify`. */
+  fix?: string;
+  /** The id that was asked for; null if none was. */
+  session_id: string | null;
+  /** True if the session is stored, but not open here: `session/start` opens it. */
+  exists: boolean;
+}
+
+/** Data of 1002. */
+export interface SessionBusyData {
+  /** What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment. */
+  holder: "compaction" | "redaction" | "prompt" | "hook";
+  /** The compaction that runs. */
+  compaction_id: string | null;
+  /** The prompt that is being answered. */
+  turn_id: string | null;
+}
+
+/** Data of 1003. */
+export interface SessionCorruptData {
+  /** The session that was asked for. */
+  session_id: string | null;
+  /** Its file, for `compactd doctor FILE`. Null if it is not known here. */
+  path: string | null;
+  /** The line that is damaged, from 1; null if no single line is. */
+  line: number | null;
+  /** Records that can be read before that line. */
+  readable_before: number | null;
+  /** Records that can be read after that line. */
+  readable_after: number | null;
+}
+
+/** Data of 1004. */
+export interface SessionLockedData {
+  /** True if the request was too large for the model's window. */
+  overflow?: boolean;
+  /** As in `overflow/classify`. */
+  kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
+  /** As in `overflow/classify`. */
+  fix?: string;
+  /** The session that was asked for. */
+  session_id: string | null;
+  /** The process that writes the session; null if it is not known, or has ended since. */
+  pid: number | null;
+  /** Name of that process, where the system tells it. */
+  name: string | null;
+}
+
+/** Data of 1005. */
+export interface StorageFailedData {
+  /** The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's. */
+  reason: string | null;
+}
+
+/** Data of 1006. */
+export interface ProviderFailedData {
+  /** Who failed. */
+  provider: string | null;
+  /** `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came. */
+  cause: "status" | "connection" | "timeout" | "stream" | "answer" | "limit" | null;
+  /** HTTP status. */
+  status: number | null;
+  /** The provider's own code of the error. */
+  code: string | null;
+  /** How many requests were sent. */
+  requests: number | null;
+  /** Seconds after which the provider wants to be asked again. */
+  retry_after_s: number | null;
+}
+
+/** Data of 1007. */
+export interface NoProviderData {
+  /** The provider that was meant; null if none is named. */
+  provider: string | null;
+  /** The model that was meant; null if none is named. */
+  model: string | null;
+  /** Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing. */
+  env: string[];
+}
+
+/** Data of 1008. Tokens. */
+export interface CannotFitData {
+  /** Size that the request would have. */
+  used: number | null;
+  /** The model's window. */
+  window: number | null;
+  /** What it had to fit in: a target, or the room in the window. */
+  limit: number | null;
+  /** What no compaction can remove. Null if removing was not tried. */
+  floor: Floor | null;
+}
+
+/** Data of 1009. */
+export interface LimitExceededData {
+  /** The limit, if it is one of bytes. */
+  limit_bytes: number | null;
+  /** The size that exceeds it; null if it was not measured. */
+  size_bytes: number | null;
+  /** The field that is nested too deeply, if it is about nesting. */
+  path: string | null;
+}
+
+/** Data of 1010. */
+export interface FormatNotSupportedData {
+  /** What is supported here: names of formats, or versions of the session's file. */
+  supported: (string | number)[];
+  /** What was asked for, or found; null if it has no name. */
+  format: string | number | null;
+}
+
+/** Data of 1011. */
+export interface NothingToUndoData {
+  /** The session that was asked for. */
+  session_id: string | null;
 }
 
 /** Params of `agent/event`. */

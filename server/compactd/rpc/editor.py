@@ -266,8 +266,12 @@ class Editor:
                 await self._calls.invoke("session/start", named_so, request)
                 return one.session_id
         if named is None:
-            raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
-        raise SessionNotFound(f"no session has the id {named!r}: `compactd.sessions` lists them")
+            raise SessionNotFound(
+                "there is no session yet: start one, or name one in `session_id`", session_id=None
+            )
+        raise SessionNotFound(
+            f"no session has the id {named!r}: `compactd.sessions` lists them", session_id=named, exists=False
+        )
 
     def _load(self) -> asyncio.Task[Host]:
         if self._loading is None:

@@ -90,6 +90,7 @@
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
 ---@field plan_only? boolean|nil With `dry_run`, in a tenth of the time: the summary is not made, but counted as the most that it may take; what is saved is at least that.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
@@ -124,6 +125,7 @@
 --- Params of a method that needs a session and nothing else.
 ---@class compactd.SessionParams
 ---@field session_id string Id of the session. It must be open here, except for `session/delete`.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- No params, or an empty result.
 ---@class compactd.Nothing
@@ -158,6 +160,7 @@
 ---@field path? string|nil An absolute path of a file of at most 256 MiB.
 ---@field content? any What would stand in the file: a text, or the JSON itself.
 ---@field format? string|nil `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `session/export`.
 ---@class compactd.ExportParams
@@ -187,6 +190,7 @@
 ---@field error compactd.RequestError What is known of the failure.
 ---@field usage? any The provider's report, if the failed request has one: billed, never the current size.
 ---@field epoch? integer|nil Of the context that the request was made from. Null: the last one handed out.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- A model request that failed, as the provider's answer says it. Give the body as it came.
 ---@class compactd.RequestError
@@ -200,6 +204,7 @@
 ---@class compactd.ModelSetParams
 ---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field model string|compactd.ModelRef `"provider/id"`, or its parts.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `tokens/count`: a text, or messages.
 ---@class compactd.CountParams
@@ -1018,6 +1023,86 @@
 ---@field seq integer One more with each event of a session.
 ---@field type "session_closed"
 ---@field reason string Why. Values so far: `closed` (`session/close`), `deleted`.
+
+--- Data of -32603, a bug of compactd.
+---@class compactd.CompactdErrorData
+---@field error_id string|nil The line of the daemon's log that says more; null if the log has none.
+
+--- Data of -32602.
+---@class compactd.InvalidParamsData
+---@field path string|nil The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object.
+
+--- Data of 1001.
+---@class compactd.SessionNotFoundData
+---@field overflow? boolean True if the request was too large for the model's window.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
+---@field fix? string As in `overflow/classify`.
+---@field session_id string|nil The id that was asked for; null if none was.
+---@field exists boolean True if the session is stored, but not open here: `session/start` opens it.
+
+--- Data of 1002.
+---@class compactd.SessionBusyData
+---@field holder "compaction"|"redaction"|"prompt"|"hook" What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment.
+---@field compaction_id string|nil The compaction that runs.
+---@field turn_id string|nil The prompt that is being answered.
+
+--- Data of 1003.
+---@class compactd.SessionCorruptData
+---@field session_id string|nil The session that was asked for.
+---@field path string|nil Its file, for `compactd doctor FILE`. Null if it is not known here.
+---@field line integer|nil The line that is damaged, from 1; null if no single line is.
+---@field readable_before integer|nil Records that can be read before that line.
+---@field readable_after integer|nil Records that can be read after that line.
+
+--- Data of 1004.
+---@class compactd.SessionLockedData
+---@field overflow? boolean True if the request was too large for the model's window.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
+---@field fix? string As in `overflow/classify`.
+---@field session_id string|nil The session that was asked for.
+---@field pid integer|nil The process that writes the session; null if it is not known, or has ended since.
+---@field name string|nil Name of that process, where the system tells it.
+
+--- Data of 1005.
+---@class compactd.StorageFailedData
+---@field reason string|nil The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's.
+
+--- Data of 1006.
+---@class compactd.ProviderFailedData
+---@field provider string|nil Who failed.
+---@field cause "status"|"connection"|"timeout"|"stream"|"answer"|"limit"|nil `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came.
+---@field status integer|nil HTTP status.
+---@field code string|nil The provider's own code of the error.
+---@field requests integer|nil How many requests were sent.
+---@field retry_after_s number|nil Seconds after which the provider wants to be asked again.
+
+--- Data of 1007.
+---@class compactd.NoProviderData
+---@field provider string|nil The provider that was meant; null if none is named.
+---@field model string|nil The model that was meant; null if none is named.
+---@field env string[] Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing.
+
+--- Data of 1008. Tokens.
+---@class compactd.CannotFitData
+---@field used integer|nil Size that the request would have.
+---@field window integer|nil The model's window.
+---@field limit integer|nil What it had to fit in: a target, or the room in the window.
+---@field floor compactd.Floor|nil What no compaction can remove. Null if removing was not tried.
+
+--- Data of 1009.
+---@class compactd.LimitExceededData
+---@field limit_bytes integer|nil The limit, if it is one of bytes.
+---@field size_bytes integer|nil The size that exceeds it; null if it was not measured.
+---@field path string|nil The field that is nested too deeply, if it is about nesting.
+
+--- Data of 1010.
+---@class compactd.FormatNotSupportedData
+---@field supported (string|integer)[] What is supported here: names of formats, or versions of the session's file.
+---@field format string|integer|nil What was asked for, or found; null if it has no name.
+
+--- Data of 1011.
+---@class compactd.NothingToUndoData
+---@field session_id string|nil The session that was asked for.
 
 ---@alias compactd.AgentEvent
 ---| compactd.AgentStart

@@ -10,12 +10,26 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 
 from compactd import PROTOCOL_VERSION
-from compactd.rpc.schema.described import ASKED, EVENTS, HEAD, REQUESTS, Call, Described, Field, every_type
+from compactd.errors import CompactdError
+from compactd.rpc.error_data import DATA
+from compactd.rpc.schema.described import (
+    ASKED,
+    EVENTS,
+    HEAD,
+    REQUESTS,
+    Call,
+    Described,
+    Field,
+    every_type,
+    refusals,
+    said_of,
+)
 from compactd.rpc.schema.examples import Tree, examples
 from compactd.rpc.schema.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape
 
 DEFS = "#/$defs/"
 COMPONENTS = "#/components/schemas/"
+ERRORS = "#/components/errors/"
 
 
 def json_schema() -> str:
@@ -31,6 +45,10 @@ def json_schema() -> str:
             "event": {
                 "description": "Params of the notification `agent/event`.",
                 "anyOf": [{"$ref": DEFS + event.__name__} for event in EVENTS],
+            },
+            "error": {
+                "description": "The `error` of an answer.",
+                "anyOf": [_error(error) for error in refusals()],
             },
         },
         "$defs": _definitions(DEFS),
@@ -63,7 +81,10 @@ def open_rpc() -> str:
                 "x-events": [{"$ref": COMPONENTS + event.__name__} for event in EVENTS],
             },
         ],
-        "components": {"schemas": _definitions(COMPONENTS)},
+        "components": {
+            "schemas": _definitions(COMPONENTS),
+            "errors": {error.__name__: _open_rpc_error(error) for error in refusals()},
+        },
     }
     return _text(document)
 
@@ -91,6 +112,28 @@ def _calls(calls: Iterable[Call], doc: str) -> Tree:
             "required": ["params", "result"],
         }
     return {"description": doc, "type": "object", "properties": rows}
+
+
+def _error(error: type[CompactdError]) -> Tree:
+    properties: dict[str, Tree] = {"code": {"const": error.code}, "message": {"type": "string"}}
+    required: list[Tree] = ["code", "message"]
+    if error in DATA:
+        properties["data"] = {"$ref": DEFS + DATA[error].__name__}
+        required.append("data")
+    return {
+        "title": error.__name__,
+        "description": said_of(error),
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    }
+
+
+def _open_rpc_error(error: type[CompactdError]) -> Tree:
+    made: dict[str, Tree] = {"code": error.code, "message": error.__name__}
+    if error in DATA:
+        made["data"] = {"$ref": COMPONENTS + DATA[error].__name__}
+    return made
 
 
 def _definitions(prefix: str) -> dict[str, Tree]:
@@ -167,7 +210,7 @@ def _method(call: Call, direction: str) -> Tree:
         "result": {"name": call.result.__name__ if call.result else "nothing", "schema": result},
     }
     if call.errors:
-        made["errors"] = [{"code": error.code, "message": error.__name__} for error in call.errors]
+        made["errors"] = [{"$ref": ERRORS + error.__name__} for error in call.errors]
     example = examples().calls[call.name]
     given: list[Tree] = [{"name": name, "value": value} for name, value in example.params.items()]
     made["examples"] = [

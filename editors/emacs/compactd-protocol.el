@@ -25,7 +25,7 @@
      :result ("messages" "tokens" "epoch" "repairs" "system?" "tools?")
      :doc "What the next model request must contain, always valid for the provider of `format`.")
     ("session/compact"
-     :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?")
+     :params ("session_id" "keep_recent?" "keep_messages?" "preserve_count?" "target_tokens?" "instructions?" "strategy?" "model?" "force?" "dry_run?" "plan_only?" "workDoneToken?")
      :result ("compacted" "reason" "compaction_id" "trigger" "strategy" "messages_before" "messages_after" "messages_removed" "tokens_before" "tokens_after" "tokens_saved" "first_kept_entry_id" "kept_messages" "pinned_entry_ids" "pinned" "split_turn" "summary" "read_files" "modified_files" "retention" "unfounded?" "remarks?" "files_to_reread?" "pruned_tool_results" "created_at" "duration_ms" "model?" "usage?" "cost?" "floor?" "warnings?")
      :doc "Replaces older messages of the context by a summary. Nothing is deleted: `session/expand`, `session/search` and `session/undo` reach everything.")
     ("session/history"
@@ -53,7 +53,7 @@
      :result ("message_count" "token_usage" "compaction_id?" "entry_ids?")
      :doc "Takes the last compaction or prune back. Later messages stay.")
     ("session/redo"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ("message_count" "token_usage" "compaction_id?" "entry_ids?")
      :doc "Puts the compaction or prune that was undone last in force again.")
     ("session/list"
@@ -61,11 +61,11 @@
      :result ("sessions")
      :doc "Every session there is.")
     ("session/close"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ()
      :doc "Ends the session here; a running compaction is cancelled. It stays stored.")
     ("session/delete"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ("left?")
      :doc "Removes a session for good: its journal, its part of the search index, its snapshots, what a hook keeps of it, its ACP link. `left` names what is not compactd's: files which `session/export` wrote and that are there still, and the transcript of an agent whose session a hook mirrors. If that agent goes on with its session, the hook stores what is new alone.")
     ("session/configure"
@@ -85,7 +85,7 @@
      :result ("files" "root?" "reason?" "hidden?")
      :doc "The files that changed between the snapshots of a session that was started with `snapshots`. Where there are none, `files` is empty and `reason` says why.")
     ("session/import"
-     :params ("path?" "content?" "format?")
+     :params ("path?" "content?" "format?" "workDoneToken?")
      :result ("session_id" "format" "message_count" "warnings" "ignored_settings")
      :doc "Makes a new session of a session file of another agent (docs/formats.md lists them), of compactd, or of a list of messages in OpenAI's, Anthropic's, Gemini's or our shape. Compactions of either come in: what a summary stands for is in the history, `session/undo` brings it back.")
     ("session/export"
@@ -93,7 +93,7 @@
      :result ("format" "warnings" "content?" "path?")
      :doc "The session as a file, or inline. `compactd` is lossless; the other formats hold the whole history as messages, in a JSON object that a request is made of. Names of other agents give session files that those can open.")
     ("agent/state"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ("session_id" "status" "title" "model" "message_count" "tools" "token_usage" "budget" "compaction" "queued" "prompts")
      :doc "Where the session stands: status, tokens, budget, compactions. Never waits.")
     ("agent/prompt"
@@ -101,7 +101,7 @@
      :result ("turn_id" "queued")
      :doc "Gives the daemon's own loop a prompt. It asks the session's model, has the client run its tools (`tool/execute`), compacts where that is due, and tells all of it by events, from `agent_start` to `agent_end` or `error`.")
     ("agent/abort"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ("aborted")
      :doc "Stops the prompt that is being answered. Prompts that wait stay queued for the next one.")
     ("prompt/drop"
@@ -109,7 +109,7 @@
      :result ("dropped")
      :doc "Takes back a prompt that waits. `agent/abort` stops the one that is being answered.")
     ("turn/begin"
-     :params ("session_id")
+     :params ("session_id" "workDoneToken?")
      :result ("compaction" "pruned" "token_usage" "max_output_tokens?")
      :doc "The check before a model request: prunes or compacts if that is due, then answers.")
     ("turn/end"
@@ -117,11 +117,11 @@
      :result ("entry_ids" "duplicates" "pending_calls" "token_usage" "decision" "silent_overflow" "warnings?")
      :doc "Appends what the model answered and what its tools gave back.")
     ("turn/error"
-     :params ("session_id" "error" "usage?" "epoch?")
+     :params ("session_id" "error" "usage?" "epoch?" "workDoneToken?")
      :result ("overflow" "kind" "retry" "reason" "max_output_tokens?" "compaction?" "floor?")
      :doc "Tells what a failed model request was. An overflow is answered with a smaller conversation, at most three times before the next `turn/end`; the window that it names is learned. Without a session, the error's `data` still says what the failure was.")
     ("model/set"
-     :params ("session_id" "model")
+     :params ("session_id" "model" "workDoneToken?")
      :result ("model" "token_usage" "compaction?" "warnings?")
      :doc "Puts the session on another model, if the conversation fits or can be made to.")
     ("tokens/count"

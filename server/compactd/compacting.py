@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
 
 import msgspec
 
@@ -16,7 +17,7 @@ from compactd.core.prune import Pruning
 from compactd.core.prune import prune as choose
 from compactd.core.units import FactCache
 from compactd.dry_run import tried
-from compactd.errors import Cancelled, CompactdError, StorageFailed
+from compactd.errors import Cancelled, CannotFit, CompactdError, StorageFailed
 from compactd.flowing import Outcome, asked, budget_of, planner, priced, work_of
 from compactd.hook import Skip, heard
 from compactd.messages import (
@@ -47,19 +48,32 @@ async def compact(
     `SessionBusy`, `SessionLocked`, `CannotFit`, `InvalidParams`, `NoProvider`, `StorageFailed`.
     """
     if dry_run or plan_only:
-        return await tried(session, request, plan_only=plan_only)
+        with _sizes_told(session):
+            return await tried(session, request, plan_only=plan_only)
     session.writable()
     session.free()
     running = Running(session, f"c{session.fold.begun + 1}", progress)
     session.running = running
     task = asyncio.ensure_future(_run(session, running, request))
     try:
-        return await asyncio.shield(task)
+        with _sizes_told(session):
+            return await asyncio.shield(task)
     except asyncio.CancelledError:
         running.stop()
         await asyncio.wait((task,))
         # Its outcome was told by events; the request itself is answered as cancelled.
         task.exception()
+        raise
+
+
+@contextlib.contextmanager
+def _sizes_told(session: Session) -> Iterator[None]:
+    """Adds the size of the request, and the window, to what `CannotFit` says."""
+    try:
+        yield
+    except CannotFit as error:
+        standing = session.standing()
+        error.data.update(used=standing.used, window=standing.window)
         raise
 
 

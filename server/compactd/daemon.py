@@ -295,7 +295,9 @@ class Daemon:
         from compactd.errors import NoProvider
 
         if not model:
-            raise NoProvider("This session names no model: give one with model/set, or at session/start.")
+            raise NoProvider(
+                "This session names no model: give one with model/set, or at session/start.", model=None
+            )
         return self.models.provider(model, base_url, self.catalogue.lookup(model, None, base_url))
 
     async def ask_server(self, model: str | None, base_url: str | None) -> None:

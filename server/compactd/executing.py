@@ -16,7 +16,9 @@ class ToolParams(Struct, frozen=True, kw_only=True):
     """Params of `tool/execute`, daemon to client."""
 
     session_id: str
+    """The session whose prompt is being answered."""
     call_id: str
+    """The call's id, as the model's message names it."""
     name: str
     """The tool's."""
     arguments: Raw
@@ -31,6 +33,7 @@ class ToolAnswer(Struct, frozen=True, kw_only=True):
     content: Raw = Raw(b'""')
     """Text, or blocks."""
     is_error: bool = False
+    """True if the tool failed; the model reads `content` as the error."""
 
 
 class ToolOutcome(Struct, frozen=True, kw_only=True):

@@ -82,6 +82,7 @@ def check(format: str) -> None:
     if format not in FORMATS:
         raise FormatNotSupported(
             f"the format {format!r} is not written here; those that are: {', '.join(FORMATS)}",
+            format=format,
             supported=list(FORMATS),
         )
 

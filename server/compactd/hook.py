@@ -23,31 +23,43 @@ class PlanInfo(Struct, frozen=True, kw_only=True):
     """What a compaction is about to do. Tokens are of the whole request."""
 
     trigger: Trigger
+    """Why it is made, as in `CompactionResult`."""
     strategies: tuple[Strategy, ...]
     """Tried in this order."""
     removed_entry_ids: tuple[str, ...]
+    """Messages that the summary would replace, oldest first."""
     kept_entry_ids: tuple[str, ...]
+    """Messages of the verbatim tail, oldest first."""
     pinned_entry_ids: tuple[str, ...]
+    """Older messages that would stay word for word."""
     split_turn: bool
+    """True if the cut lies inside a turn."""
     messages_before: int
+    """Messages of the context before."""
     messages_after: int
+    """Messages of the context after, the summary included."""
     tokens_before: int
+    """Size of the next request before."""
     tokens_expected: int
     """With a summary that uses all its budget."""
     summary_budget: int
+    """Most tokens of the summary; 0 if none is made."""
 
 
 class HookParams(Struct, frozen=True, kw_only=True):
     """Params of `session/compacting`."""
 
     session_id: str
+    """The session that is about to be compacted."""
     plan: PlanInfo
+    """What would be done."""
 
 
 class HookAnswer(Struct, frozen=True, kw_only=True):
     """Result of `session/compacting`; what is left out stays as it is."""
 
     cancel: bool | None = None
+    """True: do not compact now."""
     context: tuple[str, ...] | None = None
     """What the summariser should know as well."""
     instructions: str | None = None

@@ -103,14 +103,14 @@ class Agent:
         self.status: AgentStatus | None = None
 
     @property
-    def turn_id(self) -> str | None:
-        """The prompt that is being answered."""
-        return self._turn_id
-
-    @property
     def is_running(self) -> bool:
         """A prompt is being answered."""
         return self._task is not None and not self._task.done()
+
+    @property
+    def turn_id(self) -> str | None:
+        """The prompt that was begun and is not ended."""
+        return self._turn_id
 
     def holds_others(self) -> bool:
         """True for whoever is no step of the prompt that is being answered."""
@@ -125,7 +125,9 @@ class Agent:
         if self.status is not None and said and said[-1] == "assistant":
             raise SessionBusy(
                 "The daemon is answering a prompt of this session itself: an assistant message now would "
-                "stand in the place of its answer. Append it after the agent_end, or abort the prompt first."
+                "stand in the place of its answer. Append it after the agent_end, or abort the prompt first.",
+                holder="prompt",
+                turn_id=self.turn_id,
             )
 
     def prompt(self, message: Message, raw: Raw) -> Prompted:
@@ -344,7 +346,10 @@ class Agent:
                     if not done.verdict.overflow:
                         raise
                     floor = None if done.floor is None else msgspec.structs.asdict(done.floor)
-                    raise CannotFit(done.reason, floor=floor) from None
+                    standing = session.standing()
+                    raise CannotFit(
+                        done.reason, used=standing.used, window=standing.window, floor=floor
+                    ) from None
                 if done.compaction is None:
                     lowered += 1
                     if lowered > LOWERED:

@@ -126,7 +126,9 @@ def _with_hook(
             others = tuple(Left(where="mirror", why=_FORKED, path=str(path)) for path in hook.others(keys))
             done = msgspec.structs.replace(done, left=(*done.left, *others))
     except HookIsBusy:
-        raise SessionBusy("a hook of this session's agent is at work: send the request again") from None
+        raise SessionBusy(
+            "a hook of this session's agent is at work: send the request again", holder="hook"
+        ) from None
     except OSError as refused:
         raise files.storage_failed("What the hook keeps could not be cleaned", refused) from refused
     return done

@@ -50,7 +50,9 @@ def _rewind(
     session.free()
     session.writable()
     if step is None:
-        raise NothingToUndo(f"There is no compaction or prune to {word} in this session.")
+        raise NothingToUndo(
+            f"There is no compaction or prune to {word} in this session.", session_id=session.id
+        )
     entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
     if not force:
         _refuse_if_over(session, entry)

@@ -59,9 +59,12 @@ class Running:
     def refusal(self) -> SessionBusy:
         """What whoever wants the slot is told."""
         if not self.is_compaction:
-            return SessionBusy("A redaction of this session is running. Wait for its answer.")
+            return SessionBusy(
+                "A redaction of this session is running. Wait for its answer.", holder="redaction"
+            )
         return SessionBusy(
             "A compaction of this session is running. Wait for its compaction_end, or cancel it.",
+            holder="compaction",
             compaction_id=self.compaction_id,
         )
 

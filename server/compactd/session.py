@@ -36,7 +36,7 @@ from compactd.core.projection import Pending
 from compactd.core.settings import GivenSettings, IgnoredSetting, Resolved
 from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
 from compactd.core.untrusted import resolve
-from compactd.errors import InvalidParams, SessionBusy, SessionLocked
+from compactd.errors import Detail, InvalidParams, SessionBusy, SessionLocked
 from compactd.formats.journalled import decoder_of
 from compactd.messages import (
     Change,
@@ -116,6 +116,8 @@ class Session:
         """What reads along while there is no journal."""
         self.entries: list[Entry] = list(entries)
         """As they stand in the journal: the index is the record's number."""
+        self.writer: dict[str, Detail] = {}
+        """The process that had the lock when this was opened, as `SessionLocked` says it."""
         self.fold: Fold = fold(self.entries, decoder_of(self.entries))
         self.pending = Pending(self.fold.path_items())
         self.seq = 0
@@ -269,7 +271,7 @@ class Session:
                 if is_owned
                 else "This session is open here to be read only, and no process writes it now. Call "
                 "session/start again to take it over.",
-                session_id=self.id,
+                **{"session_id": self.id, **(self.writer if is_owned else {})},
             )
         return self.journal
 
@@ -277,7 +279,9 @@ class Session:
         """Raises `SessionBusy` while a compaction or redaction runs, or a prompt of which this is no step."""
         if self.agent is not None and self.agent.holds_others():
             raise SessionBusy(
-                "A prompt of this session is being answered. Wait for its agent_end, or abort it."
+                "A prompt of this session is being answered. Wait for its agent_end, or abort it.",
+                holder="prompt",
+                turn_id=self.agent.turn_id,
             )
         if self.running is not None:
             raise self.running.refusal()

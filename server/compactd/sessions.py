@@ -16,7 +16,7 @@ from compactd.collector import without_collector
 from compactd.core.entries import Opened, SettingsSet
 from compactd.core.observed import recorded_window
 from compactd.core.settings import GivenSettings
-from compactd.errors import SessionLocked, SessionNotFound, StorageFailed
+from compactd.errors import Detail, SessionCorrupt, SessionLocked, SessionNotFound, StorageFailed
 from compactd.following import Following, decode_entries, fitting
 from compactd.listing import Row, listed_of, read_listed
 from compactd.messages import SessionClosed, Tool, WriterChanged
@@ -111,7 +111,11 @@ class Sessions:
         that another process writes comes back without a journal: to read and to follow.
         """
         session_id = want.session_id or secrets.token_hex(8)
-        return await self._in_line(session_id, lambda: self._start(session_id, want))
+        try:
+            return await self._in_line(session_id, lambda: self._start(session_id, want))
+        except SessionCorrupt as damaged:
+            damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
+            raise
 
     def opening(self, session_id: str) -> InOrder | None:
         """The line to wait in while a session is opened, closed or deleted; None where none is."""
@@ -233,10 +237,15 @@ class Sessions:
         return session
 
     async def _resume(self, session_id: str, want: Start) -> Session:
+        owner: dict[str, Detail] = {}
+
         def read() -> tuple[Journal | None, Follower | None, bool, list[memoryview]]:
             if not want.read_only:
-                with suppress(SessionLocked):
+                try:
                     journal, records = self.store.open(session_id, durability=want.durability)
+                except SessionLocked as locked:
+                    owner.update(locked.data)
+                else:
                     return journal, None, False, records
             follower, records = self.store.read(session_id)
             return None, follower, follower.is_owned(), records
@@ -259,6 +268,7 @@ class Sessions:
                 follower.close()
             raise
         if follower is not None:
+            session.writer = owner
             deleted = partial(self._deleted_elsewhere, session)
             self._followings[session_id] = Following(session, follower, is_owned, deleted)
         return session

@@ -234,7 +234,7 @@ def fail(params: FailParams) -> Reply:
         case "told":
             raise SessionNotFound("no session s9: start it", exists=True)
         case "surrogate":
-            raise SessionNotFound("no file a\ud83db", path="c\udcffd")
+            raise SessionNotFound("no file a\ud83db", session_id="c\udcffd")
         case "panic":
             raise Panic("of a library in Rust")
         case "deep":

@@ -123,7 +123,11 @@ def test_bad_params_are_refused_with_the_path_of_the_field(client: RawClient) ->
 def test_an_error_of_the_daemon_carries_its_data(client: RawClient) -> None:
     answer = next_answer(client, request(1, "test/fail", {"kind": "told"}))
 
-    assert answer["error"] == {"code": 1001, "message": "no session s9: start it", "data": {"exists": True}}
+    assert answer["error"] == {
+        "code": 1001,
+        "message": "no session s9: start it",
+        "data": {"session_id": None, "exists": True},
+    }
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -141,7 +145,11 @@ def test_a_bug_tells_the_client_a_number_and_the_log_the_rest(client: RawClient,
 def test_an_error_about_a_file_whose_name_is_no_text_can_be_told(client: RawClient) -> None:
     answer = next_answer(client, request(1, "test/fail", {"kind": "surrogate"}))
 
-    assert answer["error"] == {"code": 1001, "message": "no file a\ufffdb", "data": {"path": "c\ufffdd"}}
+    assert answer["error"] == {
+        "code": 1001,
+        "message": "no file a\ufffdb",
+        "data": {"session_id": "c\ufffdd", "exists": False},
+    }
 
 
 def test_a_users_json_comes_back_byte_for_byte(shared: RawClient) -> None:
@@ -224,7 +232,11 @@ def test_a_frame_above_the_limit_is_refused_with_both_sizes(shared: RawClient) -
 
     assert answer["id"] == "big"
     assert answer["error"]["code"] == 1009
-    assert answer["error"]["data"] == {"limit_bytes": 100_000, "size_bytes": len(body)}
+    assert answer["error"]["data"] == {
+        "limit_bytes": 100_000,
+        "size_bytes": len(body),
+        "path": None,
+    }
 
 
 def test_what_a_request_causes_comes_before_its_answer_and_what_follows_it_after(client: RawClient) -> None:

@@ -11,14 +11,19 @@ export interface StartParams {
   model?: string | ModelRef | null;
   /** The session to resume, or the id to use for a new one. */
   session_id?: string | null;
+  /** The system prompt. Replaces an earlier one; an empty text removes it; null keeps it. */
   system_prompt?: string | null;
   /** In our shape, or OpenAI's, Anthropic's or Gemini's. */
   tools?: Json[] | null;
+  /** Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shortened by it. Of a new session; a resume keeps its own. */
   working_dir?: string | null;
+  /** Title of the session. Null: the first words of its first prompt. */
   title?: string | null;
+  /** Settings of this session. On a session that exists, each one given replaces the one it had. */
   compaction?: GivenSettings | null;
   /** The model's window in tokens, if you know it better than the registry. */
   context_window?: number | null;
+  /** The session that started this one as a sub-agent. Under a profile whose sub-agents do not compact (`klaude`), it skips the threshold check. */
   parent_session_id?: string | null;
   /** Keep the files of the git work tree around `working_dir` at each turn's begin and end, for `session/diff`. A resume keeps it. Default false. */
   snapshots?: boolean | null;
@@ -28,12 +33,15 @@ export interface StartParams {
   durability?: "disk" | "os" | null;
   /** True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over. */
   read_only?: boolean | null;
+  /** Who is asking, and whether it answers `session/compacting`. */
   client?: ClientInfo | null;
 }
 
 /** A model by its parts. */
 export interface ModelRef {
+  /** The model's name, as its provider spells it; `provider/id` if `provider` is null. */
   id: string;
+  /** Who serves the model, such as `anthropic`. Null: `id` names it, or it is found by the model. */
   provider?: string | null;
   /** The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning. */
   base_url?: string | null;
@@ -99,6 +107,7 @@ export interface GivenSettings {
 export interface ClientInfo {
   /** Events name the client by it (`client`). */
   name?: string | null;
+  /** Version of the client's program. Nothing depends on it. */
   version?: string | null;
   /** The client answers `session/compacting`. */
   compaction_hook?: boolean;
@@ -106,6 +115,7 @@ export interface ClientInfo {
 
 /** Params of `session/append`. */
 export interface AppendParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** Oldest first. */
   messages: Json[];
@@ -115,17 +125,21 @@ export interface AppendParams {
   epoch?: number | null;
   /** The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give. */
   format?: string | null;
+  /** Files that tools touched, if the tool calls do not say so themselves. Summaries list them. */
   files?: Files | null;
 }
 
 /** Files that tools touched, as the client knows them. */
 export interface Files {
+  /** Paths of files that were read. */
   read?: string[];
+  /** Paths of files that were created, changed or deleted. */
   modified?: string[];
 }
 
 /** Params of `session/context`. */
 export interface ContextParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** The provider that the request is for; `neutral` (the default) is our own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is `instructions`, `messages` are the `input` items. `anthropic`: `system` is `system`. `gemini`: `system` is `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape. */
   format?: string | null;
@@ -133,6 +147,7 @@ export interface ContextParams {
 
 /** Params of `session/compact`. At most one of the budgets. */
 export interface CompactParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** Tokens of the verbatim tail. */
   keep_recent?: number | null;
@@ -154,13 +169,17 @@ export interface CompactParams {
   dry_run?: boolean | null;
   /** A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says. */
   plan_only?: boolean | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `session/history`. */
 export interface HistoryParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** An entry id, inclusive. */
   from?: string | null;
+  /** Most entries of the answer. Null: all. */
   limit?: number | null;
   /** True: only what is in the context now, in its order: a summary, what it kept, the newest messages. */
   in_context?: boolean | null;
@@ -178,8 +197,11 @@ export interface SearchParams {
 
 /** Params of `session/expand`: a compaction, or entries. */
 export interface ExpandParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** The compaction whose replaced messages are wanted. Give this or `entry_ids`. */
   compaction_id?: string | null;
+  /** The messages that are wanted. */
   entry_ids?: string[] | null;
   /** Each message also as text for a model, in `quoted`. */
   quoted?: boolean;
@@ -187,12 +209,15 @@ export interface ExpandParams {
 
 /** Params of `session/prune`. */
 export interface PruneParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** True: says what would be pruned and changes nothing. */
   dry_run?: boolean | null;
 }
 
 /** Params of `session/branch`. */
 export interface BranchParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** The entry that the next one follows. */
   entry_id: string;
@@ -200,6 +225,7 @@ export interface BranchParams {
 
 /** Params of `session/undo`. */
 export interface UndoParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008. */
   force?: boolean | null;
@@ -207,7 +233,10 @@ export interface UndoParams {
 
 /** Params of a method that needs a session and nothing else. */
 export interface SessionParams {
+  /** Id of the session. It must be open here, except for `session/delete`. */
   session_id: string;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** No params, or an empty result. */
@@ -216,24 +245,33 @@ export interface Nothing {
 
 /** Params of `session/configure`. What is left out, or null, stays. */
 export interface ConfigureParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards. */
   unset?: string[] | null;
+  /** Settings to change. Null in it leaves a setting as it is. */
   compaction?: GivenSettings | null;
+  /** The new system prompt; an empty text removes it. */
   system_prompt?: string | null;
+  /** All tools from now on, as in `session/start`; an empty list removes them. */
   tools?: Json[] | null;
+  /** The new title. */
   title?: string | null;
 }
 
 /** Params of `session/pin`. */
 export interface PinParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** The messages. An id that is no message of this session is refused. */
   entry_ids: string[];
+  /** False lets them go. Null: true. */
   pinned?: boolean;
 }
 
 /** Params of `session/redact`. */
 export interface RedactParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** Of messages. At least one. */
   entry_ids: string[];
@@ -241,6 +279,7 @@ export interface RedactParams {
 
 /** Params of `session/diff`. Without `from` and `to`: the whole session. */
 export interface DiffParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** The user message with whose turn the changes begin. */
   from?: string | null;
@@ -256,10 +295,13 @@ export interface ImportParams {
   content?: Json;
   /** `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`. */
   format?: string | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `session/export`. */
 export interface ExportParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry. */
   format: string;
@@ -269,7 +311,9 @@ export interface ExportParams {
 
 /** Params of `agent/prompt`: `text`, or `content`. */
 export interface PromptParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** What the user says. Give this or `content`. */
   text?: string | null;
   /** As a user message's `content` in compactd's own shape: text, or blocks. */
   content?: Json;
@@ -277,6 +321,7 @@ export interface PromptParams {
 
 /** Params of `prompt/drop`. */
 export interface DropParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
   /** As `agent/state` lists it in `prompts`. */
   prompt_id: string;
@@ -284,46 +329,67 @@ export interface DropParams {
 
 /** Params of `turn/end`. */
 export interface EndParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** The model's answer, and the results of its tools if they are there already. Oldest first. */
   messages: Json[];
+  /** The provider's usage report, in ours or any provider's shape. Null: none. */
   usage?: Json;
+  /** Of the context that the request was made from. Null: the last one handed out. */
   epoch?: number | null;
   /** As in `session/append`. */
   format?: string | null;
+  /** Why the model stopped, in the provider's own words. With `length` and its like, a full window is recognised. */
   stop_reason?: string | null;
+  /** As in `session/append`. */
   files?: Files | null;
 }
 
 /** Params of `turn/error`. */
 export interface ErrorParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** What is known of the failure. */
   error: RequestError;
   /** The provider's report, if the failed request has one: billed, never the current size. */
   usage?: Json;
+  /** Of the context that the request was made from. Null: the last one handed out. */
   epoch?: number | null;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** A model request that failed, as the provider's answer says it. Give the body as it came. */
 export interface RequestError {
   /** HTTP status. */
   status?: number | null;
+  /** The provider's code of the error, such as `context_length_exceeded`. */
   code?: string | number | null;
+  /** The text of the error, if there is no `body`. */
   message?: string | null;
   /** A string, or the JSON as it came. Beats `message`. */
   body?: Json;
+  /** Who answered. Null: the session's provider. */
   provider?: string | null;
 }
 
 /** Params of `model/set`. */
 export interface ModelSetParams {
+  /** Id of the session. It must be open here: `session/start` opens it. */
   session_id: string;
+  /** `"provider/id"`, or its parts. */
   model: string | ModelRef;
+  /** LSP's: `$/progress` reports on this request under the token, until it is answered. */
+  workDoneToken?: string | number;
 }
 
 /** Params of `tokens/count`: a text, or messages. */
 export interface CountParams {
+  /** The model whose tokenizer counts, as `provider/id` or an id. Null: a general estimate. */
   model?: string | null;
+  /** The text. Give this or `messages`. */
   text?: string | null;
+  /** The messages, in the shape of `format`. */
   messages?: Json[] | null;
   /** As in `session/append`. */
   format?: string | null;
@@ -331,8 +397,11 @@ export interface CountParams {
 
 /** Params of `models/lookup`. */
 export interface LookupParams {
+  /** `provider/id`, or an id alone in any provider's spelling. */
   model: string;
+  /** Who serves it. Null: `model` names it, or it is found by the model. */
   provider?: string | null;
+  /** The endpoint, if it is not the provider's own. What its server taught counts. */
   base_url?: string | null;
   /** Tell every step of the ladder and what it found. */
   explain?: boolean | null;
@@ -340,7 +409,7 @@ export interface LookupParams {
 
 /** Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it. */
 export interface ListModelsParams {
-  /** Only the models of this one. */
+  /** Only this provider's models. Null: all. */
   provider?: string | null;
   /** `provider/id` of the first model to list, as `next` of the page before has it. */
   from?: string | null;
@@ -350,8 +419,11 @@ export interface ListModelsParams {
 
 /** Params of `models/forget`: what is given must match. To forget every window, say `all`. */
 export interface ForgetParams {
+  /** `provider/id`, or an id alone. Null: any model. */
   model?: string | null;
+  /** Null: any provider. */
   provider?: string | null;
+  /** The endpoint. Null: any. */
   base_url?: string | null;
   /** True forgets every window that was learned, of all models. Not beside the others. */
   all?: boolean | null;
@@ -361,15 +433,19 @@ export interface ForgetParams {
 export interface ClassifyParams {
   /** HTTP status. */
   status?: number | null;
+  /** The provider's code of the error, such as `context_length_exceeded`. */
   code?: string | number | null;
   /** A string, or the JSON as it came. Beats `message`. */
   body?: Json;
+  /** The text of the error, if there is no `body`. */
   message?: string | null;
+  /** Who answered. Null: judged by the text alone. */
   provider?: string | null;
   /** The provider's report of that request. */
   usage?: Json;
   /** The model's window, if you know it. */
   window?: number | null;
+  /** Why the answer ended, for an overflow that is no error. */
   stop_reason?: string | null;
   /** Whose rule for an error without a body holds; the session's, else `default`. */
   profile?: string | null;
@@ -387,6 +463,7 @@ export interface TrustParams {
 
 /** Result of `session/compacting`; what is left out stays as it is. */
 export interface HookAnswer {
+  /** True: do not compact now. */
   cancel?: boolean | null;
   /** What the summariser should know as well. */
   context?: string[] | null;
@@ -400,27 +477,34 @@ export interface HookAnswer {
 export interface ToolAnswer {
   /** Text, or blocks. */
   content?: Json;
+  /** True if the tool failed; the model reads `content` as the error. */
   is_error?: boolean;
 }
 
 /** One message of a conversation. */
 export interface Message {
+  /** Who speaks. `tool` holds results of tool calls, which may also stand in a `user` message. */
   role: "user" | "assistant" | "tool" | "system";
   /** Oldest first. A string on the wire is one text block. */
   content: string | (Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Unknown)[];
   /** The client's id, if it gave one. */
   id?: string | null;
+  /** When it was written, in Unix seconds. Null: not known. */
   created_at?: number | null;
   /** The provider's usage report as it came, if the message carries one. */
   usage?: Json | null;
+  /** Of an assistant's message: why the model stopped, in the provider's words. Null: not known. */
   stop_reason?: string | null;
+  /** What programs say about this message. Null: nothing. */
   meta?: Meta | null;
 }
 
 /** Plain text. */
 export interface Text {
   type: "text";
+  /** The text; may be empty. */
   text: string;
+  /** What programs say about this block. Left out: what the message's `meta` says. */
   meta?: BlockMeta | null;
 }
 
@@ -433,7 +517,9 @@ export interface BlockMeta {
 /** A model's reasoning. Sent back verbatim with its signature, or not at all. */
 export interface Thinking {
   type: "thinking";
+  /** The reasoning; empty if the provider hides it. */
   text?: string;
+  /** The provider's signature of the text, sent back unchanged. Null: none, so that some providers refuse the block; then it is left out of the request. */
   signature?: string | null;
   /** The provider's opaque form, where the text is hidden. */
   redacted?: string | null;
@@ -442,29 +528,43 @@ export interface Thinking {
 /** A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes. */
 export interface Image {
   type: "image";
+  /** MIME type, such as `image/png`. */
   media_type?: string;
+  /** The picture in base64. Give this or `url`. */
   data?: string | null;
+  /** Address of the picture. */
   url?: string | null;
+  /** Pixels; null if not known, then read from `data`, or assumed. */
   width?: number | null;
+  /** Pixels; as `width`. */
   height?: number | null;
 }
 
 /** A file given to the model: text, base64 `data`, or a `url`. */
 export interface Document {
   type: "document";
+  /** MIME type, such as `application/pdf` or `text/plain`. */
   media_type?: string;
+  /** Name of the document, such as its file's. */
   title?: string | null;
+  /** The document's text. Give one of `text`, `data` and `url`. */
   text?: string | null;
+  /** The document in base64. */
   data?: string | null;
+  /** Address of the document. */
   url?: string | null;
+  /** Number of pages; null if not known. The size in tokens is estimated from it. */
   pages?: number | null;
+  /** What programs say about this block. Left out: what the message's `meta` says. */
   meta?: BlockMeta | null;
 }
 
 /** A call the model made. `arguments` is kept byte for byte. */
 export interface ToolCall {
   type: "tool_call";
+  /** The provider's id of the call; its result names it. */
   call_id: string;
+  /** Name of the tool. */
   name: string;
   /** The JSON value as the client sent it: an object, or OpenAI's string. */
   arguments?: Json;
@@ -473,22 +573,28 @@ export interface ToolCall {
 /** What a call gave back. */
 export interface ToolResult {
   type: "tool_result";
+  /** The call that this answers. */
   call_id: string;
   /** Text, or blocks. Any other JSON arrives here as its text, byte for byte. */
   content?: string | (Text | Thinking | Image | Document | ToolCall | ToolResult | Opaque | Unknown)[];
+  /** Name of the tool. Null: the call's. */
   name?: string | null;
+  /** True if the tool failed. */
   is_error?: boolean;
 }
 
 /** Something only `provider` understands; given back to it untouched. */
 export interface Opaque {
   type: "opaque";
+  /** The provider that understands it, such as `openai`. */
   provider: string;
+  /** The value, byte for byte. */
   raw: Json;
 }
 
 /** A block of a type this version does not know, kept as it came. */
 export interface Unknown {
+  /** The block's own type. */
   type: string;
 }
 
@@ -504,6 +610,7 @@ export interface Meta {
   synthetic?: boolean;
   /** Stays in every later view, within a cap. */
   pinned?: boolean;
+  /** Of a summary: the compaction that made it. */
   compaction_id?: string | null;
   /** Of a summary: the files that were read and not changed. A summary always has it. */
   read_files?: string[];
@@ -513,20 +620,25 @@ export interface Meta {
 
 /** Result of `session/start`. */
 export interface StartResult {
+  /** The id that every other method takes. */
   session_id: string;
+  /** True if the session was there before, stored or open. */
   resumed: boolean;
   /** The session can be read and followed, not changed: another process has it, or you asked for that. */
   read_only: boolean;
+  /** The model in force as `provider/id`; null if none was ever named. */
   model: string | null;
   /** The one it was given, else the first words of its first prompt; null before there are any. */
   title: string | null;
   /** Tokens; the same as `token_usage.context_window`. */
   context_window: number | null;
+  /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
   /** Messages of the view. */
   message_count: number;
   /** The number of the last event sent for this session; 0 at opening. */
   seq: number;
+  /** What a person should know, in sentences; empty if nothing. */
   warnings: string[];
   /** What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted. */
   ignored_settings: IgnoredSetting[];
@@ -536,11 +648,15 @@ export interface StartResult {
 export interface TokenUsage {
   /** Sum over all reports of input and cache. Billing; decides nothing. */
   prompt_tokens: number;
+  /** Sum of the output of all reports, reasoning included. Billing; decides nothing. */
   completion_tokens: number;
   /** `prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing. */
   total_tokens: number;
+  /** Sum of the input read from a cache. Billing; decides nothing. */
   cache_read_tokens: number;
+  /** Sum of the input written to a cache. Billing; decides nothing. */
   cache_write_tokens: number;
+  /** Sum of the reasoning. Billing; decides nothing. */
   reasoning_tokens: number;
   /** Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction. */
   last_prompt_tokens: number;
@@ -548,8 +664,11 @@ export interface TokenUsage {
   current_context_tokens: number | null;
   /** The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything. */
   compared_tokens: number | null;
+  /** Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report and an estimate of what came after it. `estimated`: no report of this context. */
   current_context_source: "measured" | "estimated" | "mixed";
+  /** The window in force; null if none is known. */
   context_window: number | null;
+  /** How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: nobody knows it. */
   context_window_confidence: "override" | "observed" | "fact" | "disputed" | "guess";
   /** Where a compaction becomes due; null if none ever does. */
   threshold_tokens: number | null;
@@ -557,7 +676,7 @@ export interface TokenUsage {
   percent: number | null;
   /** What that size asks for: nothing, a compaction, or that the next request is not sent as it is. */
   decision: "fits" | "due" | "over";
-  /** Rises with every change of the context but an append. */
+  /** Number of the context, from 1. It rises when the context changes in another way than by an append; a report of an older epoch is billed only. */
   epoch: number;
 }
 
@@ -567,6 +686,7 @@ export interface IgnoredSetting {
   name: string;
   /** `.compactd.toml`, or `session/import` for what an imported file holds. */
   source: string;
+  /** Why it is ignored, and what would apply it, in a sentence. */
   reason: string;
 }
 
@@ -578,7 +698,9 @@ export interface AppendResult {
   duplicates: string[];
   /** Tool calls that have no result yet. */
   pending_calls: string[];
+  /** The numbers after this append. */
   token_usage: TokenUsage;
+  /** Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`. */
   decision: Decision;
   /** What of the usage reports counts nothing, and why. Left out if there is nothing to say. */
   warnings?: string[];
@@ -586,56 +708,83 @@ export interface AppendResult {
 
 /** Whether the conversation fits, a compaction is due, or the request is over the cap. */
 export interface Decision {
+  /** `fits`: send it. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is. */
   kind: "fits" | "due" | "over";
   /** The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens. */
   used: number;
   /** Where a compaction becomes due; null if none ever does. */
   threshold: number | null;
+  /** The window in force; null if none is known. */
   window: number | null;
 }
 
 /** Result of `session/context`: what the next model request must contain. */
 export interface ContextResult {
+  /** Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's. */
   messages: Json[];
   /** Estimate of the whole request: system prompt, tools and messages, repairs included. */
   tokens: number;
+  /** The epoch of this context. Give it back with the usage report of the request. */
   epoch: number;
+  /** What differs from the messages as they were appended, so that the provider accepts them. */
   repairs: RepairInfo[];
+  /** The system prompt. Left out if there is none, and in `openai`, where it is the first message. */
   system?: string;
+  /** The tools, in the shape of `format`. Left out if there are none. */
   tools?: Json[];
 }
 
 /** What was mended so that a provider takes the request. */
 export interface RepairInfo {
+  /** What was done. Values so far: `missing_result` (an error result was written for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was put next to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out). */
   kind: string;
+  /** The entry that it was done to; of `missing_result` and `renamed_call`, the entry of the call. */
   entry_id?: string | null;
+  /** The call's id as the client gave it. Left out if it is about a whole message. */
   call_id?: string | null;
 }
 
 /** What a compaction did, or why it did nothing. Tokens are of the whole request. */
 export interface CompactionResult {
+  /** True if the context changed, or with `dry_run` would change. */
   compacted: boolean;
   /** Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked. */
   reason: string;
+  /** Id of the compaction; null if there was none, and of a dry run. */
   compaction_id: string | null;
+  /** Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
+  /** How the summary was made: by a model, by code, or not at all. */
   strategy: "summarize" | "extract" | "truncate";
+  /** Messages of the context before. */
   messages_before: number;
+  /** Messages of the context after, the summary included. */
   messages_after: number;
+  /** Messages that the summary replaced. */
   messages_removed: number;
+  /** Size of the next request before. */
   tokens_before: number;
+  /** Size of the next request after; the same as before if nothing was done. */
   tokens_after: number;
+  /** `tokens_before` - `tokens_after`. */
   tokens_saved: number;
+  /** The oldest message of the verbatim tail; null if there is none. */
   first_kept_entry_id: string | null;
   /** The verbatim tail, without pinned messages and summary. */
   kept_messages: number;
+  /** Older messages that stay word for word, oldest first. */
   pinned_entry_ids: string[];
   /** The same with the reason of each; empty for compactions of earlier versions. */
   pinned: Pinned[];
+  /** True if the cut lies inside a turn: its first part is in the summary, its last part in the tail. */
   split_turn: boolean;
+  /** The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not made. */
   summary: string;
+  /** Files that the replaced messages read and did not change. */
   read_files: string[];
+  /** Files that the replaced messages changed. */
   modified_files: string[];
+  /** How much of what was used again is still there; null if nothing was replaced. */
   retention: Retention | null;
   /** Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too. */
   unfounded?: string[];
@@ -643,12 +792,19 @@ export interface CompactionResult {
   remarks?: string[];
   /** Files that the last turns worked on, newest first; left out where none is known. Advice only. */
   files_to_reread?: RereadAdvice[];
+  /** Tool results in the tail that were shortened so that it fits. */
   pruned_tool_results: number;
+  /** When it ended, in Unix seconds; 0 if there was none. */
   created_at: number;
+  /** How long it took, in milliseconds. */
   duration_ms: number;
+  /** The summariser, as `provider/id`. Left out if no model was asked. */
   model?: string;
+  /** The summariser's report, all its requests combined. Left out if there was none. */
   usage?: Usage;
+  /** US dollars for the summariser; of a dry run, the most it may be. Left out if not known. */
   cost?: number;
+  /** What takes the room, if the target could not be met. Otherwise left out. */
   floor?: Floor;
   /** Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none. */
   warnings?: string[];
@@ -656,6 +812,7 @@ export interface CompactionResult {
 
 /** A message that stays word for word although it is older than the tail. */
 export interface Pinned {
+  /** The entry of the message. */
   entry_id: string;
   /** `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command. */
   reason: "request" | "pinned" | "command";
@@ -665,6 +822,7 @@ export interface Pinned {
 export interface Retention {
   /** `kept` ÷ all, 0 to 1; 1 where there was none. */
   score: number;
+  /** Facts that the new context holds. */
   kept: number;
   /** The facts that are missing, most used first, at most 50. */
   lost: string[];
@@ -688,8 +846,11 @@ export interface Usage {
   input_tokens: number;
   /** Reasoning included. */
   output_tokens: number;
+  /** Input that was read from the provider's cache. */
   cache_read_tokens: number;
+  /** Input that was written to the provider's cache. */
   cache_write_tokens: number;
+  /** The part of `output_tokens` that was reasoning. */
   reasoning_tokens: number;
   /** The model's window, where the report names it. */
   context_window: number | null;
@@ -697,14 +858,19 @@ export interface Usage {
 
 /** What no compaction can remove. Tokens. */
 export interface Floor {
+  /** The system prompt. */
   system: number;
+  /** The definitions of the tools. */
   tools: number;
+  /** The newest request of the user, with what belongs to it. */
   last_request: number;
+  /** The smallest summary. */
   summary: number;
 }
 
 /** Result of `session/history`, oldest first; with `in_context`, in the context's order. */
 export interface HistoryResult {
+  /** The entries; empty if there are none. */
   entries: HistoryEntry[];
   /** The entry id to go on from, where `limit` cut the list. */
   next?: string | null;
@@ -716,14 +882,21 @@ export interface HistoryResult {
 
 /** One entry of a session's history. */
 export interface HistoryEntry {
+  /** Id of the entry; a compaction's is its `compaction_id`. */
   entry_id: string;
-  /** `message`, `compaction`, `prune`, or `compaction_failed`. */
+  /** Values so far: `message`, `compaction`, `prune`, `compaction_failed`. */
   kind: string;
+  /** When it was appended, in Unix seconds. */
   at: number;
+  /** True if the next request contains it. Of a compaction: its summary. */
   in_context: boolean;
+  /** Of a `message`: the message, byte for byte as it was appended. */
   message?: Json;
+  /** Of a `compaction`: what it did, with its summary. Of a `compaction_failed`: why it failed. */
   compaction?: CompactionResult | null;
+  /** Of a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it. */
   title?: string | null;
+  /** When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it whole. */
   pruned_at?: number | null;
   /** Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted. */
   tokens?: number | null;
@@ -735,6 +908,7 @@ export interface HistoryEntry {
 
 /** Result of `session/search`: newest first in one session, else best first. */
 export interface SearchResult {
+  /** The places that were found; empty if none. */
   hits: Hit[];
   /** False where some sessions could not be looked at in time: search once more. */
   complete: boolean;
@@ -742,9 +916,13 @@ export interface SearchResult {
 
 /** A place where a search found its text. */
 export interface Hit {
+  /** The entry of the message that holds the text. */
   entry_id: string;
+  /** Who speaks in the message. */
   role: string;
+  /** The text around the place, in one line. */
   snippet: string;
+  /** When the message was appended, in Unix seconds. */
   at: number;
   /** False where a compaction took it out of the context. In one session only. */
   in_context?: boolean;
@@ -754,12 +932,15 @@ export interface Hit {
 
 /** Result of `session/expand`: the originals, oldest first. */
 export interface ExpandResult {
+  /** The messages. */
   entries: Original[];
 }
 
 /** A message as it was appended. */
 export interface Original {
+  /** Id of the entry, as in `session/history`. */
   entry_id: string;
+  /** The message, byte for byte as it was appended. */
   message: Json;
   /** Estimate of what it would take in the context. */
   tokens: number | null;
@@ -771,12 +952,15 @@ export interface Original {
 export interface PruneResult {
   /** Tool results. */
   pruned: number;
+  /** Tokens that the context is smaller by. */
   tokens_saved: number;
+  /** The messages that are shown shortened. */
   entry_ids: string[];
 }
 
 /** Result of `session/branch`. */
 export interface BranchResult {
+  /** The same session. */
   session_id: string;
   /** Messages of the view. */
   message_count: number;
@@ -784,8 +968,11 @@ export interface BranchResult {
 
 /** Result of `session/undo` and `session/redo`. */
 export interface UndoResult {
+  /** Messages of the context after it. */
   message_count: number;
+  /** The numbers after it. */
   token_usage: TokenUsage;
+  /** The compaction that was taken back or put in force again. Left out if it was a prune. */
   compaction_id?: string | null;
   /** Of a prune: the messages that it shortened. */
   entry_ids?: string[] | null;
@@ -793,17 +980,25 @@ export interface UndoResult {
 
 /** Result of `session/list`, newest first. */
 export interface ListResult {
+  /** Stored sessions, and those that are open in memory alone. */
   sessions: SessionInfo[];
 }
 
 /** One session of `session/list`. */
 export interface SessionInfo {
+  /** What `session/start` takes to open it. */
   session_id: string;
+  /** The title it was given, otherwise the first words of its first prompt; null if there is neither. */
   title: string | null;
+  /** The model in force as `provider/id`; null if none was named. */
   model: string | null;
+  /** Messages of the context. */
   message_count: number;
+  /** Compactions in force. */
   compactions: number;
+  /** Size of the session's file; 0 of a session in memory alone. */
   bytes: number;
+  /** When it was last written, in Unix seconds. */
   updated_at: number;
   /** Open in this daemon or another one. */
   open: boolean;
@@ -831,7 +1026,9 @@ export interface Left {
 
 /** Result of `session/configure`: every setting in force. */
 export interface ConfigureResult {
+  /** By the names of `GivenSettings`, without the aliases. */
   settings: { [key: string]: Setting };
+  /** Settings that cannot apply as they were given, in sentences. */
   warnings: string[];
   /** As in `session/start`. */
   ignored_settings: IgnoredSetting[];
@@ -839,12 +1036,15 @@ export interface ConfigureResult {
 
 /** A value and where it came from. */
 export interface Setting {
+  /** The value in force; null if the profile's own rule decides. */
   value: Json;
+  /** Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. There may be others later. */
   source: string;
 }
 
 /** Result of `session/pin`: all messages that are pinned now, oldest first. */
 export interface PinResult {
+  /** Of the whole session, not only of this call. */
   pinned_entry_ids: string[];
 }
 
@@ -882,9 +1082,11 @@ export interface DiffResult {
 export interface FileDiff {
   /** Its path in the work tree, with `/`. */
   file: string;
+  /** What happened to the file between the two snapshots. */
   status: "added" | "modified" | "deleted";
   /** Lines; 0 of a file that is no text. */
   additions: number;
+  /** Lines; 0 of a file that is no text. */
   deletions: number;
   /** The whole file before, empty where there was none; left out where it is no text or above 256 KiB. */
   before?: string;
@@ -896,6 +1098,7 @@ export interface FileDiff {
 export interface ImportResult {
   /** Of the new session. */
   session_id: string;
+  /** The format that was read; the one that was found if `auto` was asked for. */
   format: string;
   /** Messages of the view. */
   message_count: number;
@@ -907,7 +1110,9 @@ export interface ImportResult {
 
 /** Result of `session/export`. */
 export interface ExportResult {
+  /** The format that was written. */
   format: string;
+  /** What the format cannot hold, by entry. */
   warnings: string[];
   /** Where no `path` was given; at most 32 MiB. */
   content?: string;
@@ -917,16 +1122,23 @@ export interface ExportResult {
 
 /** Result of `agent/state`. */
 export interface StateResult {
+  /** The session that was asked about. */
   session_id: string;
+  /** `idle`: nothing runs. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client runs its tools. `compacting`: a compaction runs. */
   status: "idle" | "running" | "streaming" | "executing_tools" | "compacting" | "unknown";
   /** As in `session/list`. */
   title: string | null;
+  /** The model in force as `provider/id`; null if none was named. */
   model: string | null;
+  /** Messages of the context. */
   message_count: number;
   /** Names. */
   tools: string[];
+  /** How full the context is, and what was billed. */
   token_usage: TokenUsage;
+  /** The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`. */
   budget: { [key: string]: Term };
+  /** Compactions that were made, and the settings that decide about the next one. */
   compaction: CompactionState;
   /** Prompts that wait. */
   queued: number;
@@ -936,19 +1148,27 @@ export interface StateResult {
 
 /** A term of the budget equation and where it came from. */
 export interface Term {
+  /** The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply. */
   value: number | number | boolean | null;
+  /** Where the value comes from, for a person. */
   source: string;
 }
 
 /** Compactions of a session. */
 export interface CompactionState {
+  /** False: only `session/compact` compacts. */
   enabled: boolean;
+  /** True while a compaction runs. */
   running: boolean;
+  /** Compactions in force: those that were undone do not count. */
   count: number;
+  /** Sum over the compactions in force, in tokens. */
   tokens_saved: number;
   /** Completed ones, oldest first, without their summaries. */
   history: CompactionResult[];
+  /** Every setting in force, as in `session/configure`. */
   settings: { [key: string]: Setting };
+  /** The newest of `history`. Left out if there was no compaction. */
   last?: CompactionResult | null;
   /** As in `session/start`. */
   ignored_settings?: IgnoredSetting[];
@@ -966,6 +1186,7 @@ export interface PromptInfo {
 
 /** Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events. */
 export interface PromptResult {
+  /** Id of the prompt; the events about it carry it. */
   turn_id: string;
   /** Others are answered before it. */
   queued: boolean;
@@ -985,18 +1206,27 @@ export interface DropResult {
 
 /** Result of `turn/begin`. */
 export interface BeginResult {
+  /** What was compacted, or why a due compaction did nothing; null if none was due. */
   compaction: CompactionResult | null;
+  /** Tool results that were replaced by stubs. */
   pruned: number;
+  /** The numbers after it. */
   token_usage: TokenUsage;
+  /** Most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known. */
   max_output_tokens?: number;
 }
 
 /** Result of `turn/end`. */
 export interface EndResult {
+  /** As in `session/append`. */
   entry_ids: string[];
+  /** As in `session/append`. */
   duplicates: string[];
+  /** Tool calls that have no result yet: run them, then append the results. */
   pending_calls: string[];
+  /** The numbers after it. */
   token_usage: TokenUsage;
+  /** Whether the next request fits. */
   decision: Decision;
   /** The report says that the request was larger than the window: the next `turn/begin` compacts. */
   silent_overflow: boolean;
@@ -1006,14 +1236,17 @@ export interface EndResult {
 
 /** Result of `turn/error`. */
 export interface ErrorResult {
+  /** True if the request was too large for the model's window. */
   overflow: boolean;
   /** As in `overflow/classify`. */
-  kind: string;
+  kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** Send the turn again now, with a fresh `session/context`. */
   retry: boolean;
+  /** What was done and what to do, in a sentence for a person. */
   reason: string;
   /** Most that the request may ask for when it is sent again. */
   max_output_tokens?: number | null;
+  /** The compaction that made the conversation smaller, or why it could not. Left out if none was tried. */
   compaction?: CompactionResult | null;
   /** Where nothing makes the request fit: what no compaction can remove. */
   floor?: Floor | null;
@@ -1021,7 +1254,9 @@ export interface ErrorResult {
 
 /** Result of `model/set`. */
 export interface ModelSetResult {
+  /** The model in force now. */
   model: string | null;
+  /** The numbers under the new model. */
   token_usage: TokenUsage;
   /** The one that made the conversation fit. */
   compaction?: CompactionResult | null;
@@ -1031,32 +1266,47 @@ export interface ModelSetResult {
 
 /** Result of `tokens/count`. */
 export interface CountResult {
+  /** Tokens of the text, or of the messages with what a request needs around them. */
   tokens: number;
   /** The model's own tokenizer counted. */
   exact: boolean;
+  /** Name of the tokenizer or of the estimator, such as `o200k_base` or `chars4`. */
   method: string;
 }
 
 /** Result of `models/lookup`. Tokens. */
 export interface LookupResult {
+  /** As the provider spells it; as it was asked for if no row was found. */
   model: string;
+  /** Who serves it; null if that is not known. */
   provider: string | null;
+  /** The context window: input and output combined. 128000 (`guess`) for a model that nobody knows. */
   context_window: number;
+  /** Most input, if that is less than the window; otherwise null. */
   input_limit: number | null;
+  /** Most output; null if it is not known. */
   output_limit: number | null;
   /** A local server may have loaded the model with less. */
   upper_bound: boolean;
+  /** How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the fallback. */
   confidence: "override" | "observed" | "fact" | "disputed" | "guess";
+  /** Where the number comes from, for a person. */
   source: string;
+  /** By which step it was found, for a person. */
   how: string;
+  /** Name of the tokenizer, such as `o200k_base`; null if none is known. */
   tokenizer: string | null;
+  /** US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, tokens). Null if unknown. */
   pricing: Json;
+  /** True if the provider no longer offers it. */
   retired: boolean;
+  /** With `explain`: every step that was tried, in order, up to the one that answered. */
   steps?: LadderStep[];
 }
 
 /** One step of a lookup. */
 export interface LadderStep {
+  /** Name of the step. Values so far: `observed`, `name`, `exact`, `provider's variants`, `own machine`, `maker`, `consensus`, `open weights`, `family`, `fallback`, `models.toml`. */
   step: string;
   /** What was looked for. */
   key: string;
@@ -1066,8 +1316,9 @@ export interface LadderStep {
 
 /** Result of `models/list`: the registry's rows by provider and id, and what servers taught. */
 export interface ListModelsResult {
+  /** Of the registry that is built in. */
   models: ModelInfo[];
-  /** Empty in a page that begins with `from`: the first page has them all. */
+  /** Windows that were learned on this machine, also those that are in doubt. Empty in a page that begins with `from`: the first page has them all. */
   observed: ObservedInfo[];
   /** `from` of the next page. Left out if there is none. */
   next?: string;
@@ -1075,26 +1326,43 @@ export interface ListModelsResult {
 
 /** One model of one provider. Tokens. */
 export interface ModelInfo {
+  /** Who serves it. */
   provider: string;
+  /** As the provider spells it. */
   model: string;
+  /** The context window: input and output combined. */
   context_window: number;
+  /** Most input, if that is less than the window; otherwise null. */
   input_limit: number | null;
+  /** Most output; null if it is not known. */
   output_limit: number | null;
+  /** `fact` if the sources agree on the window, `disputed` if they do not. */
   confidence: "override" | "observed" | "fact" | "disputed" | "guess";
+  /** Names of the sources, separated by commas. */
   source: string;
+  /** As in `models/lookup`. */
   tokenizer: string | null;
+  /** As in `models/lookup`. */
   pricing: Json;
+  /** True if the provider no longer offers it. */
   retired: boolean;
 }
 
 /** A window that a server told this machine of. */
 export interface ObservedInfo {
+  /** The model, as its provider spells it. */
   model: string;
+  /** Who serves it; null if that is not known. */
   provider: string | null;
+  /** The endpoint; null for the provider's own. */
   base_url: string | null;
+  /** The window that was named, in tokens. */
   window: number;
+  /** `rejection`: the error of a request that was too large. `server`: a server that was asked for its window. */
   by: "rejection" | "server";
+  /** When it was learned, in Unix seconds. */
   at: number;
+  /** Where the number comes from, for a person. */
   source: string;
   /** Unix seconds: no longer in force then, unless it is met again. */
   until: number;
@@ -1106,6 +1374,7 @@ export interface ObservedInfo {
 
 /** Result of `models/forget`. */
 export interface ForgetResult {
+  /** How many learned windows were forgotten. */
   forgotten: number;
 }
 
@@ -1113,11 +1382,13 @@ export interface ForgetResult {
 export interface ClassifyResult {
   /** The request was too large for the model's window, also where `fix` is `lower_output`. */
   overflow: boolean;
+  /** What the failure was. `overflow`: larger than the window. `output_limit`: the output asked for is too much. `payload_too_large`: the HTTP body or one item. `other`: nothing is known of it. */
   kind: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
   /** The limit that the text names, in tokens. */
   limit: number | null;
   /** What was compared with it, in tokens. */
   requested: number | null;
+  /** What mends it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item of the request. `retry_later`: the same request later. `none`: no change of size. */
   fix: "compact" | "lower_output" | "truncate_item" | "retry_later" | "none";
   /** What decided, in a few words. */
   evidence: string;
@@ -1127,6 +1398,7 @@ export interface ClassifyResult {
 export interface TrustResult {
   /** The folder, with symbolic links resolved. */
   path: string;
+  /** Whether the folder is trusted now. */
   trusted: boolean;
   /** False where it was so already. */
   changed: boolean;
@@ -1140,7 +1412,9 @@ export interface TrustResult {
 
 /** One setting of a trusted file. */
 export interface TrustedSetting {
+  /** The setting, as in `compaction`. */
   name: string;
+  /** What the file sets it to. */
   value: Json;
   /** What the trust allows, in words; null where an untrusted file may set it, too. */
   allows: string | null;
@@ -1156,8 +1430,11 @@ export interface TrustList {
 
 /** A folder whose `.compactd.toml` the user trusted. */
 export interface TrustedFolder {
+  /** The folder, with symbolic links resolved. */
   path: string;
+  /** Of the bytes of `.compactd.toml` that were trusted. */
   sha256: string;
+  /** When the user trusted it, in Unix seconds. */
   trusted_at: number;
   /** `changed`: the file is another one now, so it is not trusted. `missing`: there is none. */
   state: "trusted" | "changed" | "missing";
@@ -1165,45 +1442,65 @@ export interface TrustedFolder {
 
 /** Result of `daemon/info`. */
 export interface InfoResult {
+  /** Version of the program. */
   version: string;
+  /** Version of this protocol, `MAJOR.MINOR` (docs/versions.md). */
   protocol_version: string;
+  /** The daemon's process id. */
   pid: number;
+  /** Seconds since the daemon started. */
   uptime_s: number;
+  /** Sessions that are open in this daemon. */
   sessions: number;
+  /** Folders on this machine: `data` holds the sessions, `config` the user's settings and keys. */
   paths: { [key: string]: string };
+  /** Tokenizers that can count exactly. */
   encodings: string[];
-  /** `tested` on Linux and macOS, else `untested`. */
-  platform: string;
+  /** `tested` on Linux and macOS, otherwise `untested`. */
+  platform: "tested" | "untested";
   /** What is unsafe about where the daemon works, such as a data folder that other users may write to. */
   warnings?: string[];
 }
 
 /** Params of `session/compacting`. */
 export interface HookParams {
+  /** The session that is about to be compacted. */
   session_id: string;
+  /** What would be done. */
   plan: PlanInfo;
 }
 
 /** What a compaction is about to do. Tokens are of the whole request. */
 export interface PlanInfo {
+  /** Why it is made, as in `CompactionResult`. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
   /** Tried in this order. */
   strategies: ("summarize" | "extract" | "truncate")[];
+  /** Messages that the summary would replace, oldest first. */
   removed_entry_ids: string[];
+  /** Messages of the verbatim tail, oldest first. */
   kept_entry_ids: string[];
+  /** Older messages that would stay word for word. */
   pinned_entry_ids: string[];
+  /** True if the cut lies inside a turn. */
   split_turn: boolean;
+  /** Messages of the context before. */
   messages_before: number;
+  /** Messages of the context after, the summary included. */
   messages_after: number;
+  /** Size of the next request before. */
   tokens_before: number;
   /** With a summary that uses all its budget. */
   tokens_expected: number;
+  /** Most tokens of the summary; 0 if none is made. */
   summary_budget: number;
 }
 
 /** Params of `tool/execute`, daemon to client. */
 export interface ToolParams {
+  /** The session whose prompt is being answered. */
   session_id: string;
+  /** The call's id, as the model's message names it. */
   call_id: string;
   /** The tool's. */
   name: string;
@@ -1215,15 +1512,18 @@ export interface ToolParams {
 
 /** The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows. */
 export interface AgentStart {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "agent_start";
+  /** The prompt, as `agent/prompt` answered it. */
   turn_id: string;
 }
 
 /** A model request is about to be sent. Exactly one `turn_end` follows, whatever happens. */
 export interface TurnStart {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1234,6 +1534,7 @@ export interface TurnStart {
 
 /** The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message. */
 export interface MessageStart {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1244,6 +1545,7 @@ export interface MessageStart {
 
 /** More of the answer's text. May be left out while the client does not read. */
 export interface MessageDelta {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1256,6 +1558,7 @@ export interface MessageDelta {
 
 /** More of the model's reasoning. May be left out while the client does not read. */
 export interface ThinkingDelta {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1268,13 +1571,14 @@ export interface ThinkingDelta {
 
 /** The whole answer, or what came of it. */
 export interface MessageEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "message_end";
   /** Null if nothing came, or if the request failed. */
   message: Json;
-  /** Why the model stopped; `error` if the request failed, `aborted` if the client took the prompt back. */
+  /** Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`. */
   stop_reason: string | null;
   /** The prompt that is being answered. */
   turn_id: string;
@@ -1284,6 +1588,7 @@ export interface MessageEnd {
 
 /** A prompt waits for its turn; it is durable. */
 export interface MessageQueued {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1294,10 +1599,12 @@ export interface MessageQueued {
 
 /** The client is asked to run a tool. Calls that are answered without the client have no such event. */
 export interface ToolExecutionStart {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "tool_execution_start";
+  /** The call's id, as in `tool/execute`. */
   call_id: string;
   /** The tool's. */
   name: string;
@@ -1309,10 +1616,12 @@ export interface ToolExecutionStart {
 
 /** A tool ended. */
 export interface ToolExecutionEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "tool_execution_end";
+  /** The call's id, as in `tool/execute`. */
   call_id: string;
   /** The tool's. */
   name: string;
@@ -1326,6 +1635,7 @@ export interface ToolExecutionEnd {
 
 /** A request failed and is sent again. */
 export interface Retry {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1342,45 +1652,59 @@ export interface Retry {
 
 /** The prompt was answered, or ended. */
 export interface AgentEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "agent_end";
+  /** The prompt that ended. */
   turn_id: string;
+  /** The numbers at the end of it. */
   usage: TokenUsage;
+  /** As `usage.context_window`. */
   context_window: number | null;
+  /** Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt reached its limit of model requests. */
   stop_reason: string;
 }
 
 /** The client took the prompt back. */
 export interface AgentAbort {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "agent_abort";
+  /** The prompt that was aborted; its `agent_end` follows. */
   turn_id: string;
 }
 
 /** The prompt could not be answered. */
 export interface AgentError {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "error";
+  /** The prompt that failed. */
   turn_id: string;
+  /** As the code of an error of JSON-RPC. */
   code: number;
+  /** What happened and what to do, for a person. */
   message: string;
 }
 
 /** A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`. */
 export interface TurnEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "turn_end";
   /** The answer; null if there is none. */
   message: Json;
+  /** The provider's report; null if it gave none. */
   usage: Usage | null;
+  /** How full the context is now. */
   context_usage: ContextUsage;
   /** The prompt that is being answered; null after the client's own `turn/end`. */
   turn_id: string | null;
@@ -1390,6 +1714,7 @@ export interface TurnEnd {
 
 /** The context after a turn. Tokens. */
 export interface ContextUsage {
+  /** `usage_tokens` + `trailing_tokens`. */
   tokens: number;
   /** What the provider's last report measured, its answer included; 0 without a report. */
   usage_tokens: number;
@@ -1399,98 +1724,131 @@ export interface ContextUsage {
 
 /** The numbers of the gauge changed. */
 export interface UsageUpdate {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "usage_update";
+  /** The numbers now. */
   usage: TokenUsage;
+  /** As `usage.context_window`. */
   context_window: number | null;
 }
 
 /** A request was, or silently became, too large for the model. */
 export interface OverflowDetected {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "overflow_detected";
+  /** What showed it: `usage` for a report, otherwise the evidence in the error, for a person. */
   source: string;
+  /** The window that was named, in tokens; null if none was. */
   limit: number | null;
+  /** The size that was compared with it, in tokens; null if it is not known. */
   requested: number | null;
 }
 
 /** A compaction began. Exactly one `compaction_end` with the same id follows. */
 export interface CompactionStart {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "compaction_start";
+  /** Names it in the events that follow, in its result, and in `session/expand`. */
   compaction_id: string;
+  /** Why it is made, as in `CompactionResult`. */
   trigger: "manual" | "threshold" | "overflow" | "silent_overflow" | "model_switch";
+  /** Messages of the context. */
   message_count: number;
+  /** Size of the next request. */
   tokens_before: number;
 }
 
 /** How far a compaction is. */
 export interface CompactionProgress {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "compaction_progress";
+  /** The compaction that this is about. */
   compaction_id: string;
+  /** What it does. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`. */
   phase: string;
+  /** How far it is, 0 to 1. Never falls. */
   fraction: number;
+  /** The next piece of the summary that a model writes. Left out otherwise. */
   delta?: string | null;
 }
 
 /** A compaction ended. */
 export interface CompactionEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "compaction_end";
+  /** The compaction that ended. */
   compaction_id: string;
+  /** `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing was changed. */
   status: "completed" | "failed" | "cancelled" | "skipped";
+  /** What it did, with its summary. Of `completed` and `skipped`. */
   result?: CompactionResult | null;
+  /** Why it failed. Of `failed`. */
   error?: ErrorInfo | null;
 }
 
 /** An error as events carry it. */
 export interface ErrorInfo {
+  /** As the code of an error of JSON-RPC. */
   code: number;
+  /** What happened and what to do, for a person. */
   message: string;
 }
 
 /** Old tool output was replaced by stubs. */
 export interface PruneEnd {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "prune_end";
+  /** Tool results that were replaced. */
   pruned: number;
+  /** Tokens that the context is smaller by. */
   tokens_saved: number;
 }
 
 /** The session's model is another one. */
 export interface ModelChanged {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "model_changed";
+  /** The model in force now, as `provider/id`. */
   model: string;
+  /** Its window in tokens; null if none is known. */
   context_window: number | null;
 }
 
 /** The session is no longer open here. */
 export interface SessionClosed {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "session_closed";
+  /** Why. Values so far: `closed` (`session/close`), `deleted`. */
   reason: string;
 }
 
 /** A message became part of the session, whoever appended it. */
 export interface MessageAppended {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1505,6 +1863,7 @@ export interface MessageAppended {
 
 /** Something about the session changed that is no message: read it again to see what it is now. */
 export interface SessionChanged {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
@@ -1517,12 +1876,147 @@ export interface SessionChanged {
 
 /** Another process, or none, or this daemon writes the session from now on. */
 export interface WriterChanged {
+  /** The session that it is about. */
   session_id: string;
   /** One more with each event of a session. */
   seq: number;
   type: "writer_changed";
   /** `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over. */
   owner: "this" | "other" | "none";
+}
+
+/** Data of -32603, a bug of compactd. */
+export interface CompactdErrorData {
+  /** The line of the daemon's log that says more; null if the log has none. */
+  error_id: string | null;
+}
+
+/** Data of -32602. */
+export interface InvalidParamsData {
+  /** The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object. */
+  path: string | null;
+}
+
+/** Data of 1001. */
+export interface SessionNotFoundData {
+  /** True if the request was too large for the model's window. */
+  overflow?: boolean;
+  /** As in `overflow/classify`. */
+  kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
+  /** As in `overflow/classify`. */
+  fix?: string;
+  /** The id that was asked for; null if none was. */
+  session_id: string | null;
+  /** True if the session is stored, but not open here: `session/start` opens it. */
+  exists: boolean;
+}
+
+/** Data of 1002. */
+export interface SessionBusyData {
+  /** What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment. */
+  holder: "compaction" | "redaction" | "prompt" | "hook";
+  /** The compaction that runs. */
+  compaction_id: string | null;
+  /** The prompt that is being answered. */
+  turn_id: string | null;
+}
+
+/** Data of 1003. */
+export interface SessionCorruptData {
+  /** The session that was asked for. */
+  session_id: string | null;
+  /** Its file, for `compactd doctor FILE`. Null if it is not known here. */
+  path: string | null;
+  /** The line that is damaged, from 1; null if no single line is. */
+  line: number | null;
+  /** Records that can be read before that line. */
+  readable_before: number | null;
+  /** Records that can be read after that line. */
+  readable_after: number | null;
+}
+
+/** Data of 1004. */
+export interface SessionLockedData {
+  /** True if the request was too large for the model's window. */
+  overflow?: boolean;
+  /** As in `overflow/classify`. */
+  kind?: "overflow" | "output_limit" | "rate_limit" | "payload_too_large" | "auth" | "quota" | "content_filter" | "invalid_request" | "server" | "other";
+  /** As in `overflow/classify`. */
+  fix?: string;
+  /** The session that was asked for. */
+  session_id: string | null;
+  /** The process that writes the session; null if it is not known, or has ended since. */
+  pid: number | null;
+  /** Name of that process, where the system tells it. */
+  name: string | null;
+}
+
+/** Data of 1005. */
+export interface StorageFailedData {
+  /** The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's. */
+  reason: string | null;
+}
+
+/** Data of 1006. */
+export interface ProviderFailedData {
+  /** Who failed. */
+  provider: string | null;
+  /** `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came. */
+  cause: "status" | "connection" | "timeout" | "stream" | "answer" | "limit" | null;
+  /** HTTP status. */
+  status: number | null;
+  /** The provider's own code of the error. */
+  code: string | null;
+  /** How many requests were sent. */
+  requests: number | null;
+  /** Seconds after which the provider wants to be asked again. */
+  retry_after_s: number | null;
+}
+
+/** Data of 1007. */
+export interface NoProviderData {
+  /** The provider that was meant; null if none is named. */
+  provider: string | null;
+  /** The model that was meant; null if none is named. */
+  model: string | null;
+  /** Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing. */
+  env: string[];
+}
+
+/** Data of 1008. Tokens. */
+export interface CannotFitData {
+  /** Size that the request would have. */
+  used: number | null;
+  /** The model's window. */
+  window: number | null;
+  /** What it had to fit in: a target, or the room in the window. */
+  limit: number | null;
+  /** What no compaction can remove. Null if removing was not tried. */
+  floor: Floor | null;
+}
+
+/** Data of 1009. */
+export interface LimitExceededData {
+  /** The limit, if it is one of bytes. */
+  limit_bytes: number | null;
+  /** The size that exceeds it; null if it was not measured. */
+  size_bytes: number | null;
+  /** The field that is nested too deeply, if it is about nesting. */
+  path: string | null;
+}
+
+/** Data of 1010. */
+export interface FormatNotSupportedData {
+  /** What is supported here: names of formats, or versions of the session's file. */
+  supported: (string | number)[];
+  /** What was asked for, or found; null if it has no name. */
+  format: string | number | null;
+}
+
+/** Data of 1011. */
+export interface NothingToUndoData {
+  /** The session that was asked for. */
+  session_id: string | null;
 }
 
 /** Params of `agent/event`. */

@@ -126,5 +126,7 @@ def render(
 def _unsupported(format: str | None, supported: Sequence[str]) -> FormatNotSupported:
     names = ", ".join(supported)
     return FormatNotSupported(
-        f"the format {format!r} is not supported here; use one of {names}", supported=list(supported)
+        f"the format {format!r} is not supported here; use one of {names}",
+        format=format,
+        supported=list(supported),
     )

@@ -128,7 +128,7 @@ def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
         raise _unknown(f"this file's format is not known{_guess(data)}")
     reader = reader_of(name)
     if reader is None:
-        raise _unknown(f"the format {name!r} is not known")
+        raise _unknown(f"the format {name!r} is not known", name)
     return reader(data)
 
 
@@ -157,8 +157,10 @@ def _guess(data: bytes) -> str:
     return ""
 
 
-def _unknown(what: str) -> FormatNotSupported:
-    return FormatNotSupported(f"{what}; those that are: {', '.join(SUPPORTED)}", supported=list(SUPPORTED))
+def _unknown(what: str, format: str | None = None) -> FormatNotSupported:
+    return FormatNotSupported(
+        f"{what}; those that are: {', '.join(SUPPORTED)}", format=format, supported=list(SUPPORTED)
+    )
 
 
 __all__ = ["NAMES", "SUPPORTED", "InvalidParams", "detect", "read", "reader_of"]

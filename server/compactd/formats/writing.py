@@ -72,6 +72,7 @@ def write(file: SessionFile, format: str, names: Sequence[str] | None = None) ->
     if writer is None or reader is None:
         raise FormatNotSupported(
             f"the format {format!r} is not written here; those that are: {', '.join(WRITABLE)}",
+            format=format,
             supported=list(WRITABLE),
         )
     prompt, messages = split_prompt(file)

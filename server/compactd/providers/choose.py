@@ -148,12 +148,12 @@ def provider_for(
     # What is checked is what is asked: an address of the client's is that and nothing besides.
     chosen = bare_endpoint(base_url) if base_url else own or known.base_url
     if chosen is None:
-        raise NoProvider(_no_address(name), provider=name)
+        raise NoProvider(_no_address(name), provider=name, model=model)
     speaks = wire or known.wire
     chosen = _ollama_host(chosen) if name == "ollama" else chosen
     address = address_of(chosen)
     if address is None:
-        raise NoProvider(f"the base_url for {name} is no http or https address", provider=name)
+        raise NoProvider(f"the base_url for {name} is no http or https address", provider=name, model=model)
     if wire is None and address.host == _OPENAI_HOST:
         speaks = "openai_responses"
     holder_name = name if not base_url else _holder(name, known, address, keyring)
@@ -161,7 +161,12 @@ def provider_for(
     key = None if holder_name is None else keyring.key(holder_name, holder.keys)
     withheld = "" if holder_name is not None else _withheld(name, known, address)
     if key is None and holder.needs_key and not is_loopback(address.host):
-        raise NoProvider(withheld or _no_key(name, holder), provider=name)
+        raise NoProvider(
+            withheld or _no_key(name, holder),
+            provider=name,
+            model=model,
+            env=[] if withheld else list(holder.keys),
+        )
     asked = HttpProvider(
         name=name,
         shape=_shape(speaks),
@@ -206,7 +211,7 @@ def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str
         return at, model
     if base_url:
         return "local", model
-    raise NoProvider(f"no provider is named for the model {model!r}: write it as provider/id")
+    raise NoProvider(f"no provider is named for the model {model!r}: write it as provider/id", model=model)
 
 
 def _holder(name: str, known: Known, address: Address, keyring: Keyring) -> str | None:

@@ -260,7 +260,7 @@ def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def compact_request(params: wire.CompactParams) -> CompactRequest:
-    """The compaction asked for. Raises `InvalidParams` for several budgets, or one that is not above 0."""
+    """The compaction asked for. Raises `InvalidParams` for several budgets."""
     keep_messages = params.keep_messages if params.keep_messages is not None else params.preserve_count
     budgets = {
         "keep_recent": params.keep_recent,
@@ -270,9 +270,6 @@ def compact_request(params: wire.CompactParams) -> CompactRequest:
     given = [name for name, value in budgets.items() if value is not None]
     if len(given) > 1:
         raise InvalidParams(f"{' and '.join(given)} exclude each other; give one budget", f"$.{given[1]}")
-    for name in given:
-        if budgets[name] is not None and not 0 < (budgets[name] or 0) <= 2**53:
-            raise InvalidParams(f"{name} is {budgets[name]}; it must be above 0", f"$.{name}")
     return CompactRequest(
         trigger="manual",
         keep_recent=params.keep_recent,

@@ -21,9 +21,9 @@ from compactd.rpc.envelope import INVALID_REQUEST, Envelope, Rejected, read_enve
 from compactd.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
 from compactd.rpc.large import Body, Large
 from compactd.rpc.near import NearReader
-from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object
+from compactd.rpc.outgoing import ErrorObject, Outgoing, error_object, shaped
 from compactd.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
-from compactd.rpc.request import Request, encode
+from compactd.rpc.request import Request
 from compactd.rpc.showing import CompactionEvent
 from compactd.rpc.table import Service
 from compactd.rpc.vanished import watch_output
@@ -48,11 +48,6 @@ _log = logging.getLogger("compactd.rpc")
 
 class _CancelParams(Struct, frozen=True):
     id: Raw
-
-
-class _LimitData(Struct, frozen=True, omit_defaults=True):
-    limit_bytes: int
-    size_bytes: int | None = None
 
 
 class Connection:
@@ -183,9 +178,7 @@ class Connection:
         if frame is None:
             self._end("broken" if self._framer.broken else "input")
         elif isinstance(frame, Fault):
-            data = (
-                Raw(encode(_LimitData(frame.limit_bytes, frame.size_bytes))) if frame.limit_bytes else UNSET
-            )
+            data = shaped(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
             self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
         else:
             self._reader.handled_bytes += len(frame)
@@ -198,7 +191,7 @@ class Connection:
     def _on_body(self, body: Body) -> None:
         message = read_envelope(body)
         if isinstance(message, Rejected):
-            self._out.refuse(message.id, ErrorObject(message.code, message.message))
+            self._out.refuse(message.id, ErrorObject(message.code, message.message, shaped(message.code, {})))
         else:
             self._on_message(message)
 

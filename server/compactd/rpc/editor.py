@@ -354,7 +354,11 @@ class Editor:
         if found := (*first, *mine, *ours):
             return found[0].session_id
         if not rows:
-            raise SessionNotFound("there is no session yet: start one, or name one in `session_id`")
+            raise SessionNotFound(
+                "there is no session yet: start one, or name one in `session_id`",
+                session_id=None,
+                exists=False,
+            )
         if name in _LOOKS and not self._folders:
             return rows[0].session_id
         return await self._picked(name, rows, request)
@@ -383,7 +387,9 @@ class Editor:
                 if picked is not None and (row := titles.get(picked.title)) is not None:
                     return row.session_id
         raise SessionNotFound(
-            "no session of this workspace: name one in `session_id`; `compactd.sessions` lists them"
+            "no session of this workspace: name one in `session_id`; `compactd.sessions` lists them",
+            session_id=None,
+            exists=True,
         )
 
     async def _is_elsewhere(self, row: _Stored, request: Request) -> bool:

@@ -22,7 +22,7 @@ from pygls.protocol import LanguageServerProtocol, default_converter, lsp_method
 
 from compactd.errors import Detail
 from compactd.rpc.envelope import Envelope
-from compactd.rpc.outgoing import ErrorObject, Refused, error_object, error_of
+from compactd.rpc.outgoing import ErrorObject, Refused, error_object, error_of, shaped
 from compactd.rpc.request import Request
 
 Run = Callable[[str, tuple[Detail, ...], Request], Awaitable[bytes]]
@@ -136,7 +136,7 @@ class Host:
                 await asyncio.wait([asked.answer])
                 return asked.answer.result()
         except JsonRpcException as error:
-            raise Refused(ErrorObject(error.code, error.message)) from None
+            raise Refused(ErrorObject(error.code, error.message, shaped(error.code, {}))) from None
         finally:
             del self._asked[id]
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
 from compactd.errors import Cancelled, CompactdError, Detail, LimitExceeded
 from compactd.rpc.envelope import Envelope
+from compactd.rpc.error_data import BY_CODE
 from compactd.rpc.framing import Framer
 from compactd.rpc.pipes import JOIN_BYTES, UNSENT_LIMIT_BYTES, Writer
 from compactd.rpc.request import encode
@@ -188,7 +190,7 @@ def error_object(error: BaseException, context: str) -> ErrorObject:
         case asyncio.CancelledError():
             return ErrorObject(Cancelled.code, "the request was cancelled")
         case RecursionError():
-            return ErrorObject(LimitExceeded.code, "the request is nested too deeply")
+            return _told(LimitExceeded.code, "the request is nested too deeply", {})
         case _:
             error_id = os.urandom(4).hex()
             _log.error("error %s in %s", error_id, context, exc_info=error)
@@ -202,7 +204,19 @@ def error_object(error: BaseException, context: str) -> ErrorObject:
 def _told(code: int, message: str, data: dict[str, Detail]) -> ErrorObject:
     # Pairs become one character and lone surrogates U+FFFD: a file name need not be text.
     message = message.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return ErrorObject(code, message, Raw(encode_detail(data)) if data else UNSET)
+    return ErrorObject(code, message, shaped(code, data))
+
+
+def shaped(code: int, data: Mapping[str, Detail]) -> Raw | UnsetType:
+    """`data` of an error in the one shape that its code has; nothing if its code has none."""
+    kind = BY_CODE.get(code)
+    if kind is None:
+        return UNSET
+    try:
+        return Raw(encode_detail(msgspec.to_builtins(msgspec.convert(data, kind))))
+    except msgspec.ValidationError:
+        _log.exception("the data of an error %d has another shape", code)
+        return Raw(encode_detail(dict(data)))
 
 
 def error_of(raw: Raw) -> ErrorObject:

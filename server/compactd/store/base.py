@@ -24,8 +24,8 @@ Durability = Literal["disk", "os"]
 class RecordsLost(StorageFailed):
     """Records that were appended could not be kept. Fold the session again without them."""
 
-    def __init__(self, message: str, *, lost_from: int, is_broken: bool) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, *, lost_from: int, is_broken: bool, reason: str | None = None) -> None:
+        super().__init__(message, reason=reason)
         self.lost_from = lost_from
         """`seq` of the first record that was not kept; every later one is lost too."""
         self.is_broken = is_broken
@@ -236,6 +236,10 @@ class Store(Protocol):
 
     def load_info(self, session_id: str) -> bytes | None:
         """What `save_info` kept; None where the session has changed since, or nothing was kept."""
+        ...
+
+    def file_of(self, session_id: str) -> str | None:
+        """The path of the session's file, for a person; None if there is no such file."""
         ...
 
     async def close(self) -> None:

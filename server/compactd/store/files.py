@@ -131,6 +131,11 @@ def refusal(doing: str, number: int | None) -> str:
     return f"{doing}: {reason}. What was acknowledged before is safe; check the disk, then try again."
 
 
+def name_of(number: int | None) -> str | None:
+    """The system's name of a failure, such as `ENOSPC`."""
+    return None if number is None else errno.errorcode.get(number)
+
+
 def storage_failed(doing: str, refused: OSError) -> StorageFailed:
     """The error a client is told when the operating system refused something."""
-    return StorageFailed(refusal(doing, refused.errno))
+    return StorageFailed(refusal(doing, refused.errno), reason=name_of(refused.errno))

@@ -236,7 +236,9 @@ class FolderStore:
             lock.release(remove=True)
             self._disk.sync_folder(self._folder)
         except HookIsBusy:
-            raise SessionBusy("a hook of this session's agent is at work: send the request again") from None
+            raise SessionBusy(
+                "a hook of this session's agent is at work: send the request again", holder="hook"
+            ) from None
         except OSError as refused:
             raise files.storage_failed(_NOT_DELETED, refused) from refused
 
@@ -271,6 +273,11 @@ class FolderStore:
         except OSError:
             return None
 
+    def file_of(self, session_id: str) -> str | None:
+        """The path of the session's file; see `Store.file_of`."""
+        path = self._path(session_id)
+        return str(path) if exists(path, self._disk) else None
+
     async def close(self) -> None:
         """Lets go of the threads. Journals have to be closed before."""
         await asyncio.to_thread(self._workers.shutdown)
@@ -299,7 +306,16 @@ def _locked(pid: int | None) -> SessionLocked:
     return SessionLocked(
         f"{holder} has this session open for writing. It can be read meanwhile; to write, end that process.",
         pid=pid,
+        name=None if pid is None else _name_of(pid),
     )
+
+
+def _name_of(pid: int) -> str | None:
+    """The name of a process, where the system has a file of it (Linux)."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return None
 
 
 def _first_record(path: Path, disk: Disk) -> memoryview | None:

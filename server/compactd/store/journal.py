@@ -156,7 +156,9 @@ class FileJournal:
         self._work(loop)
         failure = await self._wait(batch, loop)
         if failure is not None:
-            raise StorageFailed(files.refusal(_NOT_REPLACED, failure.errno))
+            raise StorageFailed(
+                files.refusal(_NOT_REPLACED, failure.errno), reason=files.name_of(failure.errno)
+            )
 
     async def close(self) -> None:
         """Waits for what was appended and lets go of the session; see `Journal.close`."""
@@ -283,4 +285,9 @@ def _records_lost(failure: Failure, lost_from: int) -> RecordsLost:
     sentence = files.refusal(_NOT_WRITTEN, failure.errno)
     if failure.is_broken:
         sentence += " The session was closed; start it again."
-    return RecordsLost(sentence, lost_from=lost_from, is_broken=failure.is_broken)
+    return RecordsLost(
+        sentence,
+        lost_from=lost_from,
+        is_broken=failure.is_broken,
+        reason=files.name_of(failure.errno),
+    )

@@ -87,4 +87,8 @@ def _version(found: Scan) -> int:
 
 def not_found(session_id: str) -> SessionNotFound:
     """The error for an id that nothing is stored under."""
-    return SessionNotFound(f"No session {session_id!r} is stored here. Start it, or list those there are.")
+    return SessionNotFound(
+        f"No session {session_id!r} is stored here. Start it, or list those there are.",
+        session_id=session_id,
+        exists=False,
+    )

@@ -12,7 +12,7 @@ from editors.world import daemon_command, make_world
 pytestmark = pytest.mark.editor
 
 TALK = """
-local id = vim.lsp.start_client({ name = "compactd", cmd = { "DAEMON", "serve" }, root_dir = "." })
+local id = vim.lsp.START({ name = "compactd", cmd = { "DAEMON", "serve" }, root_dir = "." })
 vim.wait(100000, function()
   local client = vim.lsp.get_client_by_id(id)
   return client ~= nil and client.initialized == true or (client ~= nil and client.server_capabilities ~= nil
@@ -22,7 +22,7 @@ local client = vim.lsp.get_client_by_id(id)
 local seen = {}
 local function ask(method, params)
   local done = false
-  client.request(method, params, function(problem, result)
+  clientREQUEST(method, params, function(problem, result)
     done = true
     seen[#seen + 1] = problem and ("error " .. problem.code) or result
   end)
@@ -45,8 +45,14 @@ execute("compactd.undo")
 local undone = execute("compactd.state").message_count
 local title = execute("compactd.sessions").sessions[1].session_id
 print("SEEN", before, compacted, after < before, undone, title)
-client.stop()
+clientSTOP()
 """
+
+CALLS = {
+    "new": {"START": "start", "REQUEST": ":request", "STOP": ":stop"},
+    "old": {"START": "start_client", "REQUEST": ".request", "STOP": ".stop"},
+}
+"""As Neovim 0.11 has them, and as 0.7 did."""
 
 
 @pytest.mark.parametrize("which", ["new", "old"])
@@ -55,8 +61,10 @@ def test_a_stock_client_runs_the_four_commands(tmp_path: Path, which: str) -> No
         pytest.skip("this system has no Neovim of its own")
     world = make_world(tmp_path)
 
-    done = headless(
-        world, TALK.replace("DAEMON", daemon_command()), program=str(OLD) if which == "old" else binary()
-    )
+    talk = TALK.replace("DAEMON", daemon_command())
+    for name, call in CALLS[which].items():
+        talk = talk.replace(name, call)
+
+    done = headless(world, talk, program=str(OLD) if which == "old" else binary())
 
     assert "SEEN 12 true true 12 s" in " ".join(done.stderr.split()), done.stderr + done.stdout

@@ -167,6 +167,7 @@ class WatchedStore:
         self.salvage = self._inner.salvage
         self.save_info = self._inner.save_info
         self.load_info = self._inner.load_info
+        self.file_of = self._inner.file_of
 
     @property
     def index(self) -> FileIndex:

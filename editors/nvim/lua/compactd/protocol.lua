@@ -5,23 +5,23 @@
 ---@class compactd.StartParams
 ---@field model? string|compactd.ModelRef|nil `"provider/id"`, or its parts. Left out on a resume: the session's own.
 ---@field session_id? string|nil The session to resume, or the id to use for a new one.
----@field system_prompt? string|nil
+---@field system_prompt? string|nil The system prompt. Replaces an earlier one; an empty text removes it; null keeps it.
 ---@field tools? any[]|nil In our shape, or OpenAI's, Anthropic's or Gemini's.
----@field working_dir? string|nil
----@field title? string|nil
----@field compaction? compactd.GivenSettings|nil
+---@field working_dir? string|nil Absolute path of the folder that the conversation is about. Its `.compactd.toml` sets settings, and paths in summaries are shortened by it. Of a new session; a resume keeps its own.
+---@field title? string|nil Title of the session. Null: the first words of its first prompt.
+---@field compaction? compactd.GivenSettings|nil Settings of this session. On a session that exists, each one given replaces the one it had.
 ---@field context_window? integer|nil The model's window in tokens, if you know it better than the registry.
----@field parent_session_id? string|nil
+---@field parent_session_id? string|nil The session that started this one as a sub-agent. Under a profile whose sub-agents do not compact (`klaude`), it skips the threshold check.
 ---@field snapshots? boolean|nil Keep the files of the git work tree around `working_dir` at each turn's begin and end, for `session/diff`. A resume keeps it. Default false.
 ---@field persist? boolean|nil False keeps the session in memory alone. Default true.
 ---@field durability? "disk"|"os"|nil `disk` (the default) survives a power cut when answered; `os` survives a killed daemon.
 ---@field read_only? boolean|nil True: read and follow a stored session without its lock, so that other processes can write it. Settings that are given are not applied. A later `session/start` without it takes the session over.
----@field client? compactd.ClientInfo|nil
+---@field client? compactd.ClientInfo|nil Who is asking, and whether it answers `session/compacting`.
 
 --- A model by its parts.
 ---@class compactd.ModelRef
----@field id string
----@field provider? string|nil
+---@field id string The model's name, as its provider spells it; `provider/id` if `provider` is null.
+---@field provider? string|nil Who serves the model, such as `anthropic`. Null: `id` names it, or it is found by the model.
 ---@field base_url? string|nil The endpoint, where it is not the provider's own: scheme, host, port, path. A user, password or query in it is left out, with a warning.
 
 --- `compaction` in `session/start` and `session/configure`: what is left out, or null, is not set here.
@@ -56,31 +56,31 @@
 --- Who is speaking.
 ---@class compactd.ClientInfo
 ---@field name? string|nil Events name the client by it (`client`).
----@field version? string|nil
+---@field version? string|nil Version of the client's program. Nothing depends on it.
 ---@field compaction_hook? boolean The client answers `session/compacting`.
 
 --- Params of `session/append`.
 ---@class compactd.AppendParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field messages any[] Oldest first.
 ---@field usage? any The provider's usage report, in ours or any provider's shape, for the call's last assistant message.
 ---@field epoch? integer|nil Of the context that the report is about; default the last one handed out.
 ---@field format? string|nil The shape of `messages`: `neutral` (the default), `openai`, `openai_responses` (input items, or whole responses), `anthropic`, `gemini`. If it is left out, a message in a provider's shape that would lose tool calls, pictures or reasoning is refused (-32602); the error's `data.format` names the shape to give.
----@field files? compactd.Files|nil
+---@field files? compactd.Files|nil Files that tools touched, if the tool calls do not say so themselves. Summaries list them.
 
 --- Files that tools touched, as the client knows them.
 ---@class compactd.Files
----@field read? string[]
----@field modified? string[]
+---@field read? string[] Paths of files that were read.
+---@field modified? string[] Paths of files that were created, changed or deleted.
 
 --- Params of `session/context`.
 ---@class compactd.ContextParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field format? string|nil The provider that the request is for; `neutral` (the default) is our own shape. `openai`: the system prompt is the first message. `openai_responses`: `system` is `instructions`, `messages` are the `input` items. `anthropic`: `system` is `system`. `gemini`: `system` is `systemInstruction`, `messages` are the `contents`. `tools` are in that provider's shape.
 
 --- Params of `session/compact`. At most one of the budgets.
 ---@class compactd.CompactParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field keep_recent? integer|nil Tokens of the verbatim tail.
 ---@field keep_messages? integer|nil Messages of the verbatim tail.
 ---@field preserve_count? integer|nil Another name of `keep_messages`.
@@ -91,12 +91,13 @@
 ---@field force? boolean|nil Where no valid cut exists, compact all but the last two messages.
 ---@field dry_run? boolean|nil Tell what would happen, change nothing.
 ---@field plan_only? boolean|nil A dry run in a tenth of the time, whatever `dry_run` says: no summary is made, it counts as the most that it may take. The real compaction saves at least what the result says.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `session/history`.
 ---@class compactd.HistoryParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field from? string|nil An entry id, inclusive.
----@field limit? integer|nil
+---@field limit? integer|nil Most entries of the answer. Null: all.
 ---@field in_context? boolean|nil True: only what is in the context now, in its order: a summary, what it kept, the newest messages.
 
 --- Params of `session/search`.
@@ -107,56 +108,57 @@
 
 --- Params of `session/expand`: a compaction, or entries.
 ---@class compactd.ExpandParams
----@field session_id string
----@field compaction_id? string|nil
----@field entry_ids? string[]|nil
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field compaction_id? string|nil The compaction whose replaced messages are wanted. Give this or `entry_ids`.
+---@field entry_ids? string[]|nil The messages that are wanted.
 ---@field quoted? boolean Each message also as text for a model, in `quoted`.
 
 --- Params of `session/prune`.
 ---@class compactd.PruneParams
----@field session_id string
----@field dry_run? boolean|nil
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field dry_run? boolean|nil True: says what would be pruned and changes nothing.
 
 --- Params of `session/branch`.
 ---@class compactd.BranchParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field entry_id string The entry that the next one follows.
 
 --- Params of `session/undo`.
 ---@class compactd.UndoParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field force? boolean|nil Undo also if the whole would exceed the window, which is 1008 otherwise. The next `turn/begin` then compacts again, or answers 1008.
 
 --- Params of a method that needs a session and nothing else.
 ---@class compactd.SessionParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here, except for `session/delete`.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- No params, or an empty result.
 ---@class compactd.Nothing
 
 --- Params of `session/configure`. What is left out, or null, stays.
 ---@class compactd.ConfigureParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field unset? string[]|nil Names of settings to forget that `session/start` and `session/configure` gave this session: the next lower layer counts for them again. Also `system_prompt`, `tools` and `title`. A value in the same call is set afterwards.
----@field compaction? compactd.GivenSettings|nil
----@field system_prompt? string|nil
----@field tools? any[]|nil
----@field title? string|nil
+---@field compaction? compactd.GivenSettings|nil Settings to change. Null in it leaves a setting as it is.
+---@field system_prompt? string|nil The new system prompt; an empty text removes it.
+---@field tools? any[]|nil All tools from now on, as in `session/start`; an empty list removes them.
+---@field title? string|nil The new title.
 
 --- Params of `session/pin`.
 ---@class compactd.PinParams
----@field session_id string
----@field entry_ids string[]
----@field pinned? boolean
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field entry_ids string[] The messages. An id that is no message of this session is refused.
+---@field pinned? boolean False lets them go. Null: true.
 
 --- Params of `session/redact`.
 ---@class compactd.RedactParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field entry_ids string[] Of messages. At least one.
 
 --- Params of `session/diff`. Without `from` and `to`: the whole session.
 ---@class compactd.DiffParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field from? string|nil The user message with whose turn the changes begin.
 ---@field to? string|nil The user message with whose turn they end, inclusive.
 
@@ -165,91 +167,94 @@
 ---@field path? string|nil An absolute path of a file of at most 256 MiB.
 ---@field content? any What would stand in the file: a text, or the JSON itself.
 ---@field format? string|nil `auto` (the default) finds it out by content; else `compactd`, `claude-code`, `pi`, `codex`, `gemini-cli`, `cline`, `opencode`, `swe-agent`, `mini-swe-agent`, `openhands`, `aider`, `klaude`, `opal`, `openai`, `anthropic`, `gemini`, `openai_responses` or `neutral`.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `session/export`.
 ---@class compactd.ExportParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field format string `compactd`: everything, to be imported again. `neutral`, `openai`, `openai_responses`, `anthropic`, `gemini`: the messages of the branch the session stands at, compacted or not, without our summaries. A name of another program, as in `session/import`: a session file of its own, with the compactions in force. What a format cannot hold is in `warnings`, by entry.
 ---@field path? string|nil An absolute path to write to, for the user alone (0600). Nothing may be there.
 
 --- Params of `agent/prompt`: `text`, or `content`.
 ---@class compactd.PromptParams
----@field session_id string
----@field text? string|nil
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field text? string|nil What the user says. Give this or `content`.
 ---@field content? any As a user message's `content` in compactd's own shape: text, or blocks.
 
 --- Params of `prompt/drop`.
 ---@class compactd.DropParams
----@field session_id string
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
 ---@field prompt_id string As `agent/state` lists it in `prompts`.
 
 --- Params of `turn/end`.
 ---@class compactd.EndParams
----@field session_id string
----@field messages any[]
----@field usage? any
----@field epoch? integer|nil
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field messages any[] The model's answer, and the results of its tools if they are there already. Oldest first.
+---@field usage? any The provider's usage report, in ours or any provider's shape. Null: none.
+---@field epoch? integer|nil Of the context that the request was made from. Null: the last one handed out.
 ---@field format? string|nil As in `session/append`.
----@field stop_reason? string|nil
----@field files? compactd.Files|nil
+---@field stop_reason? string|nil Why the model stopped, in the provider's own words. With `length` and its like, a full window is recognised.
+---@field files? compactd.Files|nil As in `session/append`.
 
 --- Params of `turn/error`.
 ---@class compactd.ErrorParams
----@field session_id string
----@field error compactd.RequestError
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field error compactd.RequestError What is known of the failure.
 ---@field usage? any The provider's report, if the failed request has one: billed, never the current size.
----@field epoch? integer|nil
+---@field epoch? integer|nil Of the context that the request was made from. Null: the last one handed out.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- A model request that failed, as the provider's answer says it. Give the body as it came.
 ---@class compactd.RequestError
 ---@field status? integer|nil HTTP status.
----@field code? string|integer|nil
----@field message? string|nil
+---@field code? string|integer|nil The provider's code of the error, such as `context_length_exceeded`.
+---@field message? string|nil The text of the error, if there is no `body`.
 ---@field body? any A string, or the JSON as it came. Beats `message`.
----@field provider? string|nil
+---@field provider? string|nil Who answered. Null: the session's provider.
 
 --- Params of `model/set`.
 ---@class compactd.ModelSetParams
----@field session_id string
----@field model string|compactd.ModelRef
+---@field session_id string Id of the session. It must be open here: `session/start` opens it.
+---@field model string|compactd.ModelRef `"provider/id"`, or its parts.
+---@field workDoneToken? string|integer LSP's: `$/progress` reports on this request under the token, until it is answered.
 
 --- Params of `tokens/count`: a text, or messages.
 ---@class compactd.CountParams
----@field model? string|nil
----@field text? string|nil
----@field messages? any[]|nil
+---@field model? string|nil The model whose tokenizer counts, as `provider/id` or an id. Null: a general estimate.
+---@field text? string|nil The text. Give this or `messages`.
+---@field messages? any[]|nil The messages, in the shape of `format`.
 ---@field format? string|nil As in `session/append`.
 
 --- Params of `models/lookup`.
 ---@class compactd.LookupParams
----@field model string
----@field provider? string|nil
----@field base_url? string|nil
+---@field model string `provider/id`, or an id alone in any provider's spelling.
+---@field provider? string|nil Who serves it. Null: `model` names it, or it is found by the model.
+---@field base_url? string|nil The endpoint, if it is not the provider's own. What its server taught counts.
 ---@field explain? boolean|nil Tell every step of the ladder and what it found.
 
 --- Params of `models/list`. Without `limit` everything comes in one answer, megabytes of it.
 ---@class compactd.ListModelsParams
----@field provider? string|nil Only the models of this one.
+---@field provider? string|nil Only this provider's models. Null: all.
 ---@field from? string|nil `provider/id` of the first model to list, as `next` of the page before has it.
 ---@field limit? integer|nil Models in one answer.
 
 --- Params of `models/forget`: what is given must match. To forget every window, say `all`.
 ---@class compactd.ForgetParams
----@field model? string|nil
----@field provider? string|nil
----@field base_url? string|nil
+---@field model? string|nil `provider/id`, or an id alone. Null: any model.
+---@field provider? string|nil Null: any provider.
+---@field base_url? string|nil The endpoint. Null: any.
 ---@field all? boolean|nil True forgets every window that was learned, of all models. Not beside the others.
 
 --- Params of `overflow/classify`.
 ---@class compactd.ClassifyParams
 ---@field status? integer|nil HTTP status.
----@field code? string|integer|nil
+---@field code? string|integer|nil The provider's code of the error, such as `context_length_exceeded`.
 ---@field body? any A string, or the JSON as it came. Beats `message`.
----@field message? string|nil
----@field provider? string|nil
+---@field message? string|nil The text of the error, if there is no `body`.
+---@field provider? string|nil Who answered. Null: judged by the text alone.
 ---@field usage? any The provider's report of that request.
 ---@field window? integer|nil The model's window, if you know it.
----@field stop_reason? string|nil
+---@field stop_reason? string|nil Why the answer ended, for an overflow that is no error.
 ---@field profile? string|nil Whose rule for an error without a body holds; the session's, else `default`.
 ---@field session_id? string|nil A session that knows its size and window.
 
@@ -260,7 +265,7 @@
 
 --- Result of `session/compacting`; what is left out stays as it is.
 ---@class compactd.HookAnswer
----@field cancel? boolean|nil
+---@field cancel? boolean|nil True: do not compact now.
 ---@field context? string[]|nil What the summariser should know as well.
 ---@field instructions? string|nil What the summary should look at most; beats the request's.
 ---@field prompt? string|nil Replaces the summary prompt.
@@ -268,23 +273,23 @@
 --- Result of `tool/execute`.
 ---@class compactd.ToolAnswer
 ---@field content? any Text, or blocks.
----@field is_error? boolean
+---@field is_error? boolean True if the tool failed; the model reads `content` as the error.
 
 --- One message of a conversation.
 ---@class compactd.Message
----@field role "user"|"assistant"|"tool"|"system"
+---@field role "user"|"assistant"|"tool"|"system" Who speaks. `tool` holds results of tool calls, which may also stand in a `user` message.
 ---@field content string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] Oldest first. A string on the wire is one text block.
 ---@field id? string|nil The client's id, if it gave one.
----@field created_at? number|nil
+---@field created_at? number|nil When it was written, in Unix seconds. Null: not known.
 ---@field usage? any|nil The provider's usage report as it came, if the message carries one.
----@field stop_reason? string|nil
----@field meta? compactd.Meta|nil
+---@field stop_reason? string|nil Of an assistant's message: why the model stopped, in the provider's words. Null: not known.
+---@field meta? compactd.Meta|nil What programs say about this message. Null: nothing.
 
 --- Plain text.
 ---@class compactd.Text
 ---@field type "text"
----@field text string
----@field meta? compactd.BlockMeta|nil
+---@field text string The text; may be empty.
+---@field meta? compactd.BlockMeta|nil What programs say about this block. Left out: what the message's `meta` says.
 
 --- What programs say about a block. Fields we do not know stay in the message's own bytes.
 ---@class compactd.BlockMeta
@@ -293,54 +298,54 @@
 --- A model's reasoning. Sent back verbatim with its signature, or not at all.
 ---@class compactd.Thinking
 ---@field type "thinking"
----@field text? string
----@field signature? string|nil
+---@field text? string The reasoning; empty if the provider hides it.
+---@field signature? string|nil The provider's signature of the text, sent back unchanged. Null: none, so that some providers refuse the block; then it is left out of the request.
 ---@field redacted? string|nil The provider's opaque form, where the text is hidden.
 
 --- A picture, by its base64 `data` or its `url`. Counted by its pixels, never by its bytes.
 ---@class compactd.Image
 ---@field type "image"
----@field media_type? string
----@field data? string|nil
----@field url? string|nil
----@field width? integer|nil
----@field height? integer|nil
+---@field media_type? string MIME type, such as `image/png`.
+---@field data? string|nil The picture in base64. Give this or `url`.
+---@field url? string|nil Address of the picture.
+---@field width? integer|nil Pixels; null if not known, then read from `data`, or assumed.
+---@field height? integer|nil Pixels; as `width`.
 
 --- A file given to the model: text, base64 `data`, or a `url`.
 ---@class compactd.Document
 ---@field type "document"
----@field media_type? string
----@field title? string|nil
----@field text? string|nil
----@field data? string|nil
----@field url? string|nil
----@field pages? integer|nil
----@field meta? compactd.BlockMeta|nil
+---@field media_type? string MIME type, such as `application/pdf` or `text/plain`.
+---@field title? string|nil Name of the document, such as its file's.
+---@field text? string|nil The document's text. Give one of `text`, `data` and `url`.
+---@field data? string|nil The document in base64.
+---@field url? string|nil Address of the document.
+---@field pages? integer|nil Number of pages; null if not known. The size in tokens is estimated from it.
+---@field meta? compactd.BlockMeta|nil What programs say about this block. Left out: what the message's `meta` says.
 
 --- A call the model made. `arguments` is kept byte for byte.
 ---@class compactd.ToolCall
 ---@field type "tool_call"
----@field call_id string
----@field name string
+---@field call_id string The provider's id of the call; its result names it.
+---@field name string Name of the tool.
 ---@field arguments? any The JSON value as the client sent it: an object, or OpenAI's string.
 
 --- What a call gave back.
 ---@class compactd.ToolResult
 ---@field type "tool_result"
----@field call_id string
+---@field call_id string The call that this answers.
 ---@field content? string|(compactd.Text|compactd.Thinking|compactd.Image|compactd.Document|compactd.ToolCall|compactd.ToolResult|compactd.Opaque|compactd.Unknown)[] Text, or blocks. Any other JSON arrives here as its text, byte for byte.
----@field name? string|nil
----@field is_error? boolean
+---@field name? string|nil Name of the tool. Null: the call's.
+---@field is_error? boolean True if the tool failed.
 
 --- Something only `provider` understands; given back to it untouched.
 ---@class compactd.Opaque
 ---@field type "opaque"
----@field provider string
----@field raw any
+---@field provider string The provider that understands it, such as `openai`.
+---@field raw any The value, byte for byte.
 
 --- A block of a type this version does not know, kept as it came.
 ---@class compactd.Unknown
----@field type string
+---@field type string The block's own type.
 
 --- What programs say about a message. Fields we do not know stay in the message's own bytes.
 ---@class compactd.Meta
@@ -349,123 +354,123 @@
 ---@field author? string|nil Who wrote the message: `user` (a person typed it), `assistant`, `tool`, `file`, `subagent`, `skill`, `notification`, `reminder`, `hook`, `summary` or `unknown`; any other name counts as `unknown`. Left out, the role decides, and fenced code, quotations and tagged blocks in a user's message are not the person's words. Only what the author `user` said can set a constraint, a goal or a request; `user` counts only in a message of role `user` that is not `synthetic`.
 ---@field synthetic? boolean No person wrote it.
 ---@field pinned? boolean Stays in every later view, within a cap.
----@field compaction_id? string|nil
+---@field compaction_id? string|nil Of a summary: the compaction that made it.
 ---@field read_files? string[] Of a summary: the files that were read and not changed. A summary always has it.
 ---@field modified_files? string[] Of a summary: the files that were changed. A summary always has it.
 
 --- Result of `session/start`.
 ---@class compactd.StartResult
----@field session_id string
----@field resumed boolean
+---@field session_id string The id that every other method takes.
+---@field resumed boolean True if the session was there before, stored or open.
 ---@field read_only boolean The session can be read and followed, not changed: another process has it, or you asked for that.
----@field model string|nil
+---@field model string|nil The model in force as `provider/id`; null if none was ever named.
 ---@field title string|nil The one it was given, else the first words of its first prompt; null before there are any.
 ---@field context_window integer|nil Tokens; the same as `token_usage.context_window`.
----@field token_usage compactd.TokenUsage
+---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
 ---@field message_count integer Messages of the view.
 ---@field seq integer The number of the last event sent for this session; 0 at opening.
----@field warnings string[]
+---@field warnings string[] What a person should know, in sentences; empty if nothing.
 ---@field ignored_settings compactd.IgnoredSetting[] What the folder's `.compactd.toml` sets and is not in force, because the folder is not trusted.
 
 --- Where a session stands: what was billed, and how full the context is. Tokens.
 ---@class compactd.TokenUsage
 ---@field prompt_tokens integer Sum over all reports of input and cache. Billing; decides nothing.
----@field completion_tokens integer
+---@field completion_tokens integer Sum of the output of all reports, reasoning included. Billing; decides nothing.
 ---@field total_tokens integer `prompt_tokens` + `completion_tokens`, cumulative. Billing; decides nothing.
----@field cache_read_tokens integer
----@field cache_write_tokens integer
----@field reasoning_tokens integer
+---@field cache_read_tokens integer Sum of the input read from a cache. Billing; decides nothing.
+---@field cache_write_tokens integer Sum of the input written to a cache. Billing; decides nothing.
+---@field reasoning_tokens integer Sum of the reasoning. Billing; decides nothing.
 ---@field last_prompt_tokens integer Input of the last report, cache included. 0 until the first report of this model, and again after each compaction, prune, undo, redo, branch and redaction.
 ---@field current_context_tokens integer|nil The size of the next request: the last report's input + an estimate of what came after it.
 ---@field compared_tokens integer|nil The size that the profile compares with `threshold_tokens`: some compare the last report alone, or an estimate of everything.
----@field current_context_source "measured"|"estimated"|"mixed"
----@field context_window integer|nil
----@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess"
+---@field current_context_source "measured"|"estimated"|"mixed" Where `current_context_tokens` comes from. `measured`: a report, and nothing came after it. `mixed`: a report and an estimate of what came after it. `estimated`: no report of this context.
+---@field context_window integer|nil The window in force; null if none is known.
+---@field context_window_confidence "override"|"observed"|"fact"|"disputed"|"guess" How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: nobody knows it.
 ---@field threshold_tokens integer|nil Where a compaction becomes due; null if none ever does.
 ---@field percent number|nil 100 × `current_context_tokens` ÷ `context_window`.
 ---@field decision "fits"|"due"|"over" What that size asks for: nothing, a compaction, or that the next request is not sent as it is.
----@field epoch integer Rises with every change of the context but an append.
+---@field epoch integer Number of the context, from 1. It rises when the context changes in another way than by an append; a report of an older epoch is billed only.
 
 --- A setting that was given and is not in force, because its source is not trusted with it.
 ---@class compactd.IgnoredSetting
 ---@field name string As in `compaction`.
 ---@field source string `.compactd.toml`, or `session/import` for what an imported file holds.
----@field reason string
+---@field reason string Why it is ignored, and what would apply it, in a sentence.
 
 --- Result of `session/append`. When it is there, the messages are durable.
 ---@class compactd.AppendResult
 ---@field entry_ids string[] As long as `messages`; a duplicate has its old id.
 ---@field duplicates string[] Client ids that were here already, with the same content.
 ---@field pending_calls string[] Tool calls that have no result yet.
----@field token_usage compactd.TokenUsage
----@field decision compactd.Decision
+---@field token_usage compactd.TokenUsage The numbers after this append.
+---@field decision compactd.Decision Whether the next request fits. Nothing is compacted before `turn/begin` or `session/compact`.
 ---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Whether the conversation fits, a compaction is due, or the request is over the cap.
 ---@class compactd.Decision
----@field kind "fits"|"due"|"over"
+---@field kind "fits"|"due"|"over" `fits`: send it. `due`: the next `turn/begin` compacts. `over`: the request is too large to be sent as it is.
 ---@field used integer The size that decided: the one that the profile compares with the threshold, or if `over`, the size of the whole next request. Tokens.
 ---@field threshold integer|nil Where a compaction becomes due; null if none ever does.
----@field window integer|nil
+---@field window integer|nil The window in force; null if none is known.
 
 --- Result of `session/context`: what the next model request must contain.
 ---@class compactd.ContextResult
----@field messages any[]
+---@field messages any[] Oldest first, in the shape of `format`. In `neutral`, `id` is the client's id and `entry_id` is compactd's.
 ---@field tokens integer Estimate of the whole request: system prompt, tools and messages, repairs included.
----@field epoch integer
----@field repairs compactd.RepairInfo[]
----@field system? string
----@field tools? any[]
+---@field epoch integer The epoch of this context. Give it back with the usage report of the request.
+---@field repairs compactd.RepairInfo[] What differs from the messages as they were appended, so that the provider accepts them.
+---@field system? string The system prompt. Left out if there is none, and in `openai`, where it is the first message.
+---@field tools? any[] The tools, in the shape of `format`. Left out if there are none.
 
 --- What was mended so that a provider takes the request.
 ---@class compactd.RepairInfo
----@field kind string
----@field entry_id? string|nil
----@field call_id? string|nil
+---@field kind string What was done. Values so far: `missing_result` (an error result was written for a call without one), `orphan_result` (a result without its call was left out), `duplicate_result` (a second result of one call was left out), `moved_result` (a late result was put next to its call), `renamed_call` (a `call_id` that was in use got a suffix), `empty_message` (a message without content was left out).
+---@field entry_id? string|nil The entry that it was done to; of `missing_result` and `renamed_call`, the entry of the call.
+---@field call_id? string|nil The call's id as the client gave it. Left out if it is about a whole message.
 
 --- What a compaction did, or why it did nothing. Tokens are of the whole request.
 ---@class compactd.CompactionResult
----@field compacted boolean
+---@field compacted boolean True if the context changed, or with `dry_run` would change.
 ---@field reason string Why nothing was done, or why fewer messages were kept than asked for. Empty where all went as asked.
----@field compaction_id string|nil
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch"
----@field strategy "summarize"|"extract"|"truncate"
----@field messages_before integer
----@field messages_after integer
----@field messages_removed integer
----@field tokens_before integer
----@field tokens_after integer
----@field tokens_saved integer
----@field first_kept_entry_id string|nil
+---@field compaction_id string|nil Id of the compaction; null if there was none, and of a dry run.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it was made. `manual`: a request. `threshold`: it was due. `overflow`: the provider refused a request. `silent_overflow`: a report showed that the window was full. `model_switch`: the new model's window is smaller.
+---@field strategy "summarize"|"extract"|"truncate" How the summary was made: by a model, by code, or not at all.
+---@field messages_before integer Messages of the context before.
+---@field messages_after integer Messages of the context after, the summary included.
+---@field messages_removed integer Messages that the summary replaced.
+---@field tokens_before integer Size of the next request before.
+---@field tokens_after integer Size of the next request after; the same as before if nothing was done.
+---@field tokens_saved integer `tokens_before` - `tokens_after`.
+---@field first_kept_entry_id string|nil The oldest message of the verbatim tail; null if there is none.
 ---@field kept_messages integer The verbatim tail, without pinned messages and summary.
----@field pinned_entry_ids string[]
+---@field pinned_entry_ids string[] Older messages that stay word for word, oldest first.
 ---@field pinned compactd.Pinned[] The same with the reason of each; empty for compactions of earlier versions.
----@field split_turn boolean
----@field summary string
----@field read_files string[]
----@field modified_files string[]
----@field retention compactd.Retention|nil
+---@field split_turn boolean True if the cut lies inside a turn: its first part is in the summary, its last part in the tail.
+---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not made.
+---@field read_files string[] Files that the replaced messages read and did not change.
+---@field modified_files string[] Files that the replaced messages changed.
+---@field retention compactd.Retention|nil How much of what was used again is still there; null if nothing was replaced.
 ---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too.
 ---@field remarks? string[] Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first; left out where none is known. Advice only.
----@field pruned_tool_results integer
----@field created_at number
----@field duration_ms integer
----@field model? string
----@field usage? compactd.Usage
----@field cost? number
----@field floor? compactd.Floor
+---@field pruned_tool_results integer Tool results in the tail that were shortened so that it fits.
+---@field created_at number When it ended, in Unix seconds; 0 if there was none.
+---@field duration_ms integer How long it took, in milliseconds.
+---@field model? string The summariser, as `provider/id`. Left out if no model was asked.
+---@field usage? compactd.Usage The summariser's report, all its requests combined. Left out if there was none.
+---@field cost? number US dollars for the summariser; of a dry run, the most it may be. Left out if not known.
+---@field floor? compactd.Floor What takes the room, if the target could not be met. Otherwise left out.
 ---@field warnings? string[] Parameters of this `session/compact` that were ignored because nobody knows them. Left out if there are none.
 
 --- A message that stays word for word although it is older than the tail.
 ---@class compactd.Pinned
----@field entry_id string
+---@field entry_id string The entry of the message.
 ---@field reason "request"|"pinned"|"command" `request`: the newest request, or the calls and results in one message with it. `pinned`: `session/pin` or the message's `meta` says so. `command`: the request before the newest shell command.
 
 --- Facts of the removed text that were used more than once, looked up in the new context.
 ---@class compactd.Retention
 ---@field score number `kept` ÷ all, 0 to 1; 1 where there was none.
----@field kept integer
+---@field kept integer Facts that the new context holds.
 ---@field lost string[] The facts that are missing, most used first, at most 50.
 ---@field before? number The score of the model's own summary, before anything was added; left out where no model wrote.
 
@@ -479,95 +484,95 @@
 ---@class compactd.Usage
 ---@field input_tokens integer Without what was read from or written to the cache.
 ---@field output_tokens integer Reasoning included.
----@field cache_read_tokens integer
----@field cache_write_tokens integer
----@field reasoning_tokens integer
+---@field cache_read_tokens integer Input that was read from the provider's cache.
+---@field cache_write_tokens integer Input that was written to the provider's cache.
+---@field reasoning_tokens integer The part of `output_tokens` that was reasoning.
 ---@field context_window integer|nil The model's window, where the report names it.
 
 --- What no compaction can remove. Tokens.
 ---@class compactd.Floor
----@field system integer
----@field tools integer
----@field last_request integer
----@field summary integer
+---@field system integer The system prompt.
+---@field tools integer The definitions of the tools.
+---@field last_request integer The newest request of the user, with what belongs to it.
+---@field summary integer The smallest summary.
 
 --- Result of `session/history`, oldest first; with `in_context`, in the context's order.
 ---@class compactd.HistoryResult
----@field entries compactd.HistoryEntry[]
+---@field entries compactd.HistoryEntry[] The entries; empty if there are none.
 ---@field next? string|nil The entry id to go on from, where `limit` cut the list.
 ---@field total? integer|nil With `in_context`: entries of the context, however many of them are in this page.
 ---@field summarised? integer|nil With `in_context`: messages of the conversation that are not in it, for summaries stand for them.
 
 --- One entry of a session's history.
 ---@class compactd.HistoryEntry
----@field entry_id string
----@field kind string `message`, `compaction`, `prune`, or `compaction_failed`.
----@field at number
----@field in_context boolean
----@field message? any
----@field compaction? compactd.CompactionResult|nil
----@field title? string|nil
----@field pruned_at? number|nil
+---@field entry_id string Id of the entry; a compaction's is its `compaction_id`.
+---@field kind string Values so far: `message`, `compaction`, `prune`, `compaction_failed`.
+---@field at number When it was appended, in Unix seconds.
+---@field in_context boolean True if the next request contains it. Of a compaction: its summary.
+---@field message? any Of a `message`: the message, byte for byte as it was appended.
+---@field compaction? compactd.CompactionResult|nil Of a `compaction`: what it did, with its summary. Of a `compaction_failed`: why it failed.
+---@field title? string|nil Of a user's message: its first meaningful line, at most 60 code points. Left out if no person wrote it.
+---@field pruned_at? number|nil When its tool output was replaced by a stub, in Unix seconds. Left out if the context shows it whole.
 ---@field tokens? integer|nil Estimate of what it takes as it stands in the context; out of it, of the original. A compaction's: its summary's. Left out where nothing is counted.
 ---@field pinned? boolean `session/pin` or its own `meta` keeps it in every view.
 ---@field carried? boolean A compaction in force took it over word for word, though it is older than the messages it kept.
 
 --- Result of `session/search`: newest first in one session, else best first.
 ---@class compactd.SearchResult
----@field hits compactd.Hit[]
+---@field hits compactd.Hit[] The places that were found; empty if none.
 ---@field complete boolean False where some sessions could not be looked at in time: search once more.
 
 --- A place where a search found its text.
 ---@class compactd.Hit
----@field entry_id string
----@field role string
----@field snippet string
----@field at number
+---@field entry_id string The entry of the message that holds the text.
+---@field role string Who speaks in the message.
+---@field snippet string The text around the place, in one line.
+---@field at number When the message was appended, in Unix seconds.
 ---@field in_context? boolean False where a compaction took it out of the context. In one session only.
 ---@field session_id? string Where every session was searched.
 
 --- Result of `session/expand`: the originals, oldest first.
 ---@class compactd.ExpandResult
----@field entries compactd.Original[]
+---@field entries compactd.Original[] The messages.
 
 --- A message as it was appended.
 ---@class compactd.Original
----@field entry_id string
----@field message any
+---@field entry_id string Id of the entry, as in `session/history`.
+---@field message any The message, byte for byte as it was appended.
 ---@field tokens integer|nil Estimate of what it would take in the context.
 ---@field quoted? string What the message says, for a model to read: each line that neither the user nor the assistant wrote begins with `(tool) `, and what could pass for a heading, a speaker, a reference or a tag is broken by a sign. Only if it was asked for.
 
 --- Result of `session/prune`.
 ---@class compactd.PruneResult
 ---@field pruned integer Tool results.
----@field tokens_saved integer
----@field entry_ids string[]
+---@field tokens_saved integer Tokens that the context is smaller by.
+---@field entry_ids string[] The messages that are shown shortened.
 
 --- Result of `session/branch`.
 ---@class compactd.BranchResult
----@field session_id string
+---@field session_id string The same session.
 ---@field message_count integer Messages of the view.
 
 --- Result of `session/undo` and `session/redo`.
 ---@class compactd.UndoResult
----@field message_count integer
----@field token_usage compactd.TokenUsage
----@field compaction_id? string|nil
+---@field message_count integer Messages of the context after it.
+---@field token_usage compactd.TokenUsage The numbers after it.
+---@field compaction_id? string|nil The compaction that was taken back or put in force again. Left out if it was a prune.
 ---@field entry_ids? string[]|nil Of a prune: the messages that it shortened.
 
 --- Result of `session/list`, newest first.
 ---@class compactd.ListResult
----@field sessions compactd.SessionInfo[]
+---@field sessions compactd.SessionInfo[] Stored sessions, and those that are open in memory alone.
 
 --- One session of `session/list`.
 ---@class compactd.SessionInfo
----@field session_id string
----@field title string|nil
----@field model string|nil
----@field message_count integer
----@field compactions integer
----@field bytes integer
----@field updated_at number
+---@field session_id string What `session/start` takes to open it.
+---@field title string|nil The title it was given, otherwise the first words of its first prompt; null if there is neither.
+---@field model string|nil The model in force as `provider/id`; null if none was named.
+---@field message_count integer Messages of the context.
+---@field compactions integer Compactions in force.
+---@field bytes integer Size of the session's file; 0 of a session in memory alone.
+---@field updated_at number When it was last written, in Unix seconds.
 ---@field open boolean Open in this daemon or another one.
 ---@field working_dir string|nil The folder that it works in, as its client gave it.
 
@@ -584,18 +589,18 @@
 
 --- Result of `session/configure`: every setting in force.
 ---@class compactd.ConfigureResult
----@field settings table<string, compactd.Setting>
----@field warnings string[]
+---@field settings table<string, compactd.Setting> By the names of `GivenSettings`, without the aliases.
+---@field warnings string[] Settings that cannot apply as they were given, in sentences.
 ---@field ignored_settings compactd.IgnoredSetting[] As in `session/start`.
 
 --- A value and where it came from.
 ---@class compactd.Setting
----@field value any
----@field source string
+---@field value any The value in force; null if the profile's own rule decides.
+---@field source string Where it comes from, for a person: `configure`, `start`, a file's name, an environment variable, `profile NAME`. There may be others later.
 
 --- Result of `session/pin`: all messages that are pinned now, oldest first.
 ---@class compactd.PinResult
----@field pinned_entry_ids string[]
+---@field pinned_entry_ids string[] Of the whole session, not only of this call.
 
 --- Result of `session/redact`. The words have left the disk, but for what `left` names.
 ---@class compactd.RedactResult
@@ -618,55 +623,55 @@
 --- A file that changed.
 ---@class compactd.FileDiff
 ---@field file string Its path in the work tree, with `/`.
----@field status "added"|"modified"|"deleted"
+---@field status "added"|"modified"|"deleted" What happened to the file between the two snapshots.
 ---@field additions integer Lines; 0 of a file that is no text.
----@field deletions integer
+---@field deletions integer Lines; 0 of a file that is no text.
 ---@field before? string The whole file before, empty where there was none; left out where it is no text or above 256 KiB.
 ---@field after? string The whole file after, in the same way.
 
 --- Result of `session/import`. When it is there, the whole session is durable, and open.
 ---@class compactd.ImportResult
 ---@field session_id string Of the new session.
----@field format string
+---@field format string The format that was read; the one that was found if `auto` was asked for.
 ---@field message_count integer Messages of the view.
 ---@field warnings string[] What could not be read, or was left out on purpose.
 ---@field ignored_settings compactd.IgnoredSetting[] What the file sets and is not in force: an imported file brings sizes alone.
 
 --- Result of `session/export`.
 ---@class compactd.ExportResult
----@field format string
----@field warnings string[]
+---@field format string The format that was written.
+---@field warnings string[] What the format cannot hold, by entry.
 ---@field content? string Where no `path` was given; at most 32 MiB.
 ---@field path? string The file that was written; durable.
 
 --- Result of `agent/state`.
 ---@class compactd.StateResult
----@field session_id string
----@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown"
+---@field session_id string The session that was asked about.
+---@field status "idle"|"running"|"streaming"|"executing_tools"|"compacting"|"unknown" `idle`: nothing runs. `running`: the daemon's loop works on a prompt. `streaming`: a model is answering it. `executing_tools`: the client runs its tools. `compacting`: a compaction runs.
 ---@field title string|nil As in `session/list`.
----@field model string|nil
----@field message_count integer
+---@field model string|nil The model in force as `provider/id`; null if none was named.
+---@field message_count integer Messages of the context.
 ---@field tools string[] Names.
----@field token_usage compactd.TokenUsage
----@field budget table<string, compactd.Term>
----@field compaction compactd.CompactionState
+---@field token_usage compactd.TokenUsage How full the context is, and what was billed.
+---@field budget table<string, compactd.Term> The terms of the budget equation: `window`, `input_limit`, `observed` (the window that a rejection named), `cap` (the smallest of these), `reserve`, `threshold`, `keep`, `base` (the last report), `trailing` (estimated since then), `used`, `max_output`, `over`.
+---@field compaction compactd.CompactionState Compactions that were made, and the settings that decide about the next one.
 ---@field queued integer Prompts that wait.
 ---@field prompts compactd.PromptInfo[] The prompts that wait, in the order in which they are answered.
 
 --- A term of the budget equation and where it came from.
 ---@class compactd.Term
----@field value integer|number|boolean|nil
----@field source string
+---@field value integer|number|boolean|nil The number, in tokens (`over`: true or false; `keep`: messages if `source` is about messages); null if it is not known or does not apply.
+---@field source string Where the value comes from, for a person.
 
 --- Compactions of a session.
 ---@class compactd.CompactionState
----@field enabled boolean
----@field running boolean
----@field count integer
----@field tokens_saved integer
+---@field enabled boolean False: only `session/compact` compacts.
+---@field running boolean True while a compaction runs.
+---@field count integer Compactions in force: those that were undone do not count.
+---@field tokens_saved integer Sum over the compactions in force, in tokens.
 ---@field history compactd.CompactionResult[] Completed ones, oldest first, without their summaries.
----@field settings table<string, compactd.Setting>
----@field last? compactd.CompactionResult|nil
+---@field settings table<string, compactd.Setting> Every setting in force, as in `session/configure`.
+---@field last? compactd.CompactionResult|nil The newest of `history`. Left out if there was no compaction.
 ---@field ignored_settings? compactd.IgnoredSetting[] As in `session/start`.
 
 --- A prompt that waits.
@@ -677,7 +682,7 @@
 
 --- Result of `agent/prompt`. When it is there, the prompt is durable; what comes of it are events.
 ---@class compactd.PromptResult
----@field turn_id string
+---@field turn_id string Id of the prompt; the events about it carry it.
 ---@field queued boolean Others are answered before it.
 
 --- Result of `agent/abort`.
@@ -690,115 +695,115 @@
 
 --- Result of `turn/begin`.
 ---@class compactd.BeginResult
----@field compaction compactd.CompactionResult|nil
----@field pruned integer
----@field token_usage compactd.TokenUsage
----@field max_output_tokens? integer
+---@field compaction compactd.CompactionResult|nil What was compacted, or why a due compaction did nothing; null if none was due.
+---@field pruned integer Tool results that were replaced by stubs.
+---@field token_usage compactd.TokenUsage The numbers after it.
+---@field max_output_tokens? integer Most output tokens that the request may ask for: the room that is left, at most the model's limit. Left out if neither is known.
 
 --- Result of `turn/end`.
 ---@class compactd.EndResult
----@field entry_ids string[]
----@field duplicates string[]
----@field pending_calls string[]
----@field token_usage compactd.TokenUsage
----@field decision compactd.Decision
+---@field entry_ids string[] As in `session/append`.
+---@field duplicates string[] As in `session/append`.
+---@field pending_calls string[] Tool calls that have no result yet: run them, then append the results.
+---@field token_usage compactd.TokenUsage The numbers after it.
+---@field decision compactd.Decision Whether the next request fits.
 ---@field silent_overflow boolean The report says that the request was larger than the window: the next `turn/begin` compacts.
 ---@field warnings? string[] What of the usage reports counts nothing, and why. Left out if there is nothing to say.
 
 --- Result of `turn/error`.
 ---@class compactd.ErrorResult
----@field overflow boolean
----@field kind string As in `overflow/classify`.
+---@field overflow boolean True if the request was too large for the model's window.
+---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
 ---@field retry boolean Send the turn again now, with a fresh `session/context`.
----@field reason string
+---@field reason string What was done and what to do, in a sentence for a person.
 ---@field max_output_tokens? integer|nil Most that the request may ask for when it is sent again.
----@field compaction? compactd.CompactionResult|nil
+---@field compaction? compactd.CompactionResult|nil The compaction that made the conversation smaller, or why it could not. Left out if none was tried.
 ---@field floor? compactd.Floor|nil Where nothing makes the request fit: what no compaction can remove.
 
 --- Result of `model/set`.
 ---@class compactd.ModelSetResult
----@field model string|nil
----@field token_usage compactd.TokenUsage
+---@field model string|nil The model in force now.
+---@field token_usage compactd.TokenUsage The numbers under the new model.
 ---@field compaction? compactd.CompactionResult|nil The one that made the conversation fit.
 ---@field warnings? string[] What is odd about the model or its `base_url`, as in `session/start`. Left out if there is nothing.
 
 --- Result of `tokens/count`.
 ---@class compactd.CountResult
----@field tokens integer
+---@field tokens integer Tokens of the text, or of the messages with what a request needs around them.
 ---@field exact boolean The model's own tokenizer counted.
----@field method string
+---@field method string Name of the tokenizer or of the estimator, such as `o200k_base` or `chars4`.
 
 --- Result of `models/lookup`. Tokens.
 ---@class compactd.LookupResult
----@field model string
----@field provider string|nil
----@field context_window integer
----@field input_limit integer|nil
----@field output_limit integer|nil
+---@field model string As the provider spells it; as it was asked for if no row was found.
+---@field provider string|nil Who serves it; null if that is not known.
+---@field context_window integer The context window: input and output combined. 128000 (`guess`) for a model that nobody knows.
+---@field input_limit integer|nil Most input, if that is less than the window; otherwise null.
+---@field output_limit integer|nil Most output; null if it is not known.
 ---@field upper_bound boolean A local server may have loaded the model with less.
----@field confidence "override"|"observed"|"fact"|"disputed"|"guess"
----@field source string
----@field how string
----@field tokenizer string|nil
----@field pricing any
----@field retired boolean
----@field steps? compactd.LadderStep[]
+---@field confidence "override"|"observed"|"fact"|"disputed"|"guess" How sure the window is. `override`: the user set it. `observed`: a server said it. `fact`: the registry's sources agree. `disputed`: they disagree. `guess`: derived from the name, or the fallback.
+---@field source string Where the number comes from, for a person.
+---@field how string By which step it was found, for a person.
+---@field tokenizer string|nil Name of the tokenizer, such as `o200k_base`; null if none is known.
+---@field pricing any US dollars per million tokens: `{input, output, cache_read?, cache_write?, steps?}`. `steps` are the prices above an input size (`above`, tokens). Null if unknown.
+---@field retired boolean True if the provider no longer offers it.
+---@field steps? compactd.LadderStep[] With `explain`: every step that was tried, in order, up to the one that answered.
 
 --- One step of a lookup.
 ---@class compactd.LadderStep
----@field step string
+---@field step string Name of the step. Values so far: `observed`, `name`, `exact`, `provider's variants`, `own machine`, `maker`, `consensus`, `open weights`, `family`, `fallback`, `models.toml`.
 ---@field key string What was looked for.
 ---@field found string What came of it, in words; empty where nothing.
 
 --- Result of `models/list`: the registry's rows by provider and id, and what servers taught.
 ---@class compactd.ListModelsResult
----@field models compactd.ModelInfo[]
----@field observed compactd.ObservedInfo[] Empty in a page that begins with `from`: the first page has them all.
+---@field models compactd.ModelInfo[] Of the registry that is built in.
+---@field observed compactd.ObservedInfo[] Windows that were learned on this machine, also those that are in doubt. Empty in a page that begins with `from`: the first page has them all.
 ---@field next? string `from` of the next page. Left out if there is none.
 
 --- One model of one provider. Tokens.
 ---@class compactd.ModelInfo
----@field provider string
----@field model string
----@field context_window integer
----@field input_limit integer|nil
----@field output_limit integer|nil
----@field confidence "override"|"observed"|"fact"|"disputed"|"guess"
----@field source string
----@field tokenizer string|nil
----@field pricing any
----@field retired boolean
+---@field provider string Who serves it.
+---@field model string As the provider spells it.
+---@field context_window integer The context window: input and output combined.
+---@field input_limit integer|nil Most input, if that is less than the window; otherwise null.
+---@field output_limit integer|nil Most output; null if it is not known.
+---@field confidence "override"|"observed"|"fact"|"disputed"|"guess" `fact` if the sources agree on the window, `disputed` if they do not.
+---@field source string Names of the sources, separated by commas.
+---@field tokenizer string|nil As in `models/lookup`.
+---@field pricing any As in `models/lookup`.
+---@field retired boolean True if the provider no longer offers it.
 
 --- A window that a server told this machine of.
 ---@class compactd.ObservedInfo
----@field model string
----@field provider string|nil
----@field base_url string|nil
----@field window integer
----@field by "rejection"|"server"
----@field at number
----@field source string
+---@field model string The model, as its provider spells it.
+---@field provider string|nil Who serves it; null if that is not known.
+---@field base_url string|nil The endpoint; null for the provider's own.
+---@field window integer The window that was named, in tokens.
+---@field by "rejection"|"server" `rejection`: the error of a request that was too large. `server`: a server that was asked for its window.
+---@field at number When it was learned, in Unix seconds.
+---@field source string Where the number comes from, for a person.
 ---@field until number Unix seconds: no longer in force then, unless it is met again.
 ---@field confirmed boolean False: a doubtful rejection, in force only in the session that saw it, until another one of a request of another size names the same window.
 ---@field doubt string Why it is doubtful; empty where it is not.
 
 --- Result of `models/forget`.
 ---@class compactd.ForgetResult
----@field forgotten integer
+---@field forgotten integer How many learned windows were forgotten.
 
 --- Result of `overflow/classify`.
 ---@class compactd.ClassifyResult
 ---@field overflow boolean The request was too large for the model's window, also where `fix` is `lower_output`.
----@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other"
+---@field kind "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" What the failure was. `overflow`: larger than the window. `output_limit`: the output asked for is too much. `payload_too_large`: the HTTP body or one item. `other`: nothing is known of it.
 ---@field limit integer|nil The limit that the text names, in tokens.
 ---@field requested integer|nil What was compared with it, in tokens.
----@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none"
+---@field fix "compact"|"lower_output"|"truncate_item"|"retry_later"|"none" What mends it. `compact`: a smaller conversation. `lower_output`: a smaller `max_tokens`. `truncate_item`: a smaller item of the request. `retry_later`: the same request later. `none`: no change of size.
 ---@field evidence string What decided, in a few words.
 
 --- Result of `trust/set`. This daemon's open sessions see it at once, others when they start.
 ---@class compactd.TrustResult
 ---@field path string The folder, with symbolic links resolved.
----@field trusted boolean
+---@field trusted boolean Whether the folder is trusted now.
 ---@field changed boolean False where it was so already.
 ---@field sha256 string|nil Of the bytes of `.compactd.toml` that are trusted now.
 ---@field settings compactd.TrustedSetting[] What the trusted file sets.
@@ -806,8 +811,8 @@
 
 --- One setting of a trusted file.
 ---@class compactd.TrustedSetting
----@field name string
----@field value any
+---@field name string The setting, as in `compaction`.
+---@field value any What the file sets it to.
 ---@field allows string|nil What the trust allows, in words; null where an untrusted file may set it, too.
 
 --- Result of `trust/list`.
@@ -817,74 +822,74 @@
 
 --- A folder whose `.compactd.toml` the user trusted.
 ---@class compactd.TrustedFolder
----@field path string
----@field sha256 string
----@field trusted_at number
+---@field path string The folder, with symbolic links resolved.
+---@field sha256 string Of the bytes of `.compactd.toml` that were trusted.
+---@field trusted_at number When the user trusted it, in Unix seconds.
 ---@field state "trusted"|"changed"|"missing" `changed`: the file is another one now, so it is not trusted. `missing`: there is none.
 
 --- Result of `daemon/info`.
 ---@class compactd.InfoResult
----@field version string
----@field protocol_version string
----@field pid integer
----@field uptime_s number
----@field sessions integer
----@field paths table<string, string>
----@field encodings string[]
----@field platform string `tested` on Linux and macOS, else `untested`.
+---@field version string Version of the program.
+---@field protocol_version string Version of this protocol, `MAJOR.MINOR` (docs/versions.md).
+---@field pid integer The daemon's process id.
+---@field uptime_s number Seconds since the daemon started.
+---@field sessions integer Sessions that are open in this daemon.
+---@field paths table<string, string> Folders on this machine: `data` holds the sessions, `config` the user's settings and keys.
+---@field encodings string[] Tokenizers that can count exactly.
+---@field platform "tested"|"untested" `tested` on Linux and macOS, otherwise `untested`.
 ---@field warnings? string[] What is unsafe about where the daemon works, such as a data folder that other users may write to.
 
 --- Params of `session/compacting`.
 ---@class compactd.HookParams
----@field session_id string
----@field plan compactd.PlanInfo
+---@field session_id string The session that is about to be compacted.
+---@field plan compactd.PlanInfo What would be done.
 
 --- What a compaction is about to do. Tokens are of the whole request.
 ---@class compactd.PlanInfo
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch"
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
 ---@field strategies ("summarize"|"extract"|"truncate")[] Tried in this order.
----@field removed_entry_ids string[]
----@field kept_entry_ids string[]
----@field pinned_entry_ids string[]
----@field split_turn boolean
----@field messages_before integer
----@field messages_after integer
----@field tokens_before integer
+---@field removed_entry_ids string[] Messages that the summary would replace, oldest first.
+---@field kept_entry_ids string[] Messages of the verbatim tail, oldest first.
+---@field pinned_entry_ids string[] Older messages that would stay word for word.
+---@field split_turn boolean True if the cut lies inside a turn.
+---@field messages_before integer Messages of the context before.
+---@field messages_after integer Messages of the context after, the summary included.
+---@field tokens_before integer Size of the next request before.
 ---@field tokens_expected integer With a summary that uses all its budget.
----@field summary_budget integer
+---@field summary_budget integer Most tokens of the summary; 0 if none is made.
 
 --- Params of `tool/execute`, daemon to client.
 ---@class compactd.ToolParams
----@field session_id string
----@field call_id string
+---@field session_id string The session whose prompt is being answered.
+---@field call_id string The call's id, as the model's message names it.
 ---@field name string The tool's.
 ---@field arguments any A JSON object, byte for byte as the model wrote it.
 ---@field turn_id string The prompt that is being answered.
 
 --- The daemon's own loop took a prompt up. Exactly one `agent_end` or `error` follows.
 ---@class compactd.AgentStart
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "agent_start"
----@field turn_id string
+---@field turn_id string The prompt, as `agent/prompt` answered it.
 
 --- A model request is about to be sent. Exactly one `turn_end` follows, whatever happens.
 ---@class compactd.TurnStart
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "turn_start"
 ---@field turn_id string The prompt that is being answered, as `agent/prompt` named it.
 
 --- The model is asked; what it writes follows. Exactly one `message_end` follows. A request that is sent again starts a new message.
 ---@class compactd.MessageStart
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_start"
 ---@field turn_id string The prompt that is being answered.
 
 --- More of the answer's text. May be left out while the client does not read.
 ---@class compactd.MessageDelta
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_delta"
 ---@field delta string The text since the last delta.
@@ -892,7 +897,7 @@
 
 --- More of the model's reasoning. May be left out while the client does not read.
 ---@class compactd.ThinkingDelta
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "thinking_delta"
 ---@field delta string The text since the last delta.
@@ -900,37 +905,37 @@
 
 --- The whole answer, or what came of it.
 ---@class compactd.MessageEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_end"
 ---@field message any Null if nothing came, or if the request failed.
----@field stop_reason string|nil Why the model stopped; `error` if the request failed, `aborted` if the client took the prompt back.
+---@field stop_reason string|nil Why it ended. Values so far: `stop`, `length` (output limit), `tool_use`, `refusal`, `content_filter`, `model_context_window_exceeded`, `pause`, `unknown`, `aborted`, `error`.
 ---@field turn_id string The prompt that is being answered.
 ---@field entry_id string|nil The entry of the message in the session; null if `message` is null.
 
 --- A prompt waits for its turn; it is durable.
 ---@class compactd.MessageQueued
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_queued"
 ---@field turn_id string The prompt's id; `prompt/drop` takes it back.
 
 --- The client is asked to run a tool. Calls that are answered without the client have no such event.
 ---@class compactd.ToolExecutionStart
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "tool_execution_start"
----@field call_id string
+---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string The tool's.
 ---@field turn_id string The prompt that is being answered.
 ---@field entry_id string|nil The message with the call.
 
 --- A tool ended.
 ---@class compactd.ToolExecutionEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "tool_execution_end"
----@field call_id string
+---@field call_id string The call's id, as in `tool/execute`.
 ---@field name string The tool's.
 ---@field is_error boolean The tool failed, or gave no result in time.
 ---@field turn_id string The prompt that is being answered.
@@ -938,7 +943,7 @@
 
 --- A request failed and is sent again.
 ---@class compactd.Retry
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "retry"
 ---@field attempt integer 2 for the first repetition.
@@ -948,125 +953,125 @@
 
 --- The prompt was answered, or ended.
 ---@class compactd.AgentEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "agent_end"
----@field turn_id string
----@field usage compactd.TokenUsage
----@field context_window integer|nil
----@field stop_reason string
+---@field turn_id string The prompt that ended.
+---@field usage compactd.TokenUsage The numbers at the end of it.
+---@field context_window integer|nil As `usage.context_window`.
+---@field stop_reason string Why the last answer ended, as in `message_end`; `aborted` after `agent/abort`; `steps` if the prompt reached its limit of model requests.
 
 --- The client took the prompt back.
 ---@class compactd.AgentAbort
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "agent_abort"
----@field turn_id string
+---@field turn_id string The prompt that was aborted; its `agent_end` follows.
 
 --- The prompt could not be answered.
 ---@class compactd.AgentError
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "error"
----@field turn_id string
----@field code integer
----@field message string
+---@field turn_id string The prompt that failed.
+---@field code integer As the code of an error of JSON-RPC.
+---@field message string What happened and what to do, for a person.
 
 --- A model's answer was taken in, or the request came to nothing. Follows each `turn_start`, and the client's own `turn/end`.
 ---@class compactd.TurnEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "turn_end"
 ---@field message any The answer; null if there is none.
----@field usage compactd.Usage|nil
----@field context_usage compactd.ContextUsage
+---@field usage compactd.Usage|nil The provider's report; null if it gave none.
+---@field context_usage compactd.ContextUsage How full the context is now.
 ---@field turn_id string|nil The prompt that is being answered; null after the client's own `turn/end`.
 ---@field entry_id string|nil The entry of `message` in the session; null if that is null.
 
 --- The context after a turn. Tokens.
 ---@class compactd.ContextUsage
----@field tokens integer
+---@field tokens integer `usage_tokens` + `trailing_tokens`.
 ---@field usage_tokens integer What the provider's last report measured, its answer included; 0 without a report.
 ---@field trailing_tokens integer Estimated, since then.
 
 --- The numbers of the gauge changed.
 ---@class compactd.UsageUpdate
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "usage_update"
----@field usage compactd.TokenUsage
----@field context_window integer|nil
+---@field usage compactd.TokenUsage The numbers now.
+---@field context_window integer|nil As `usage.context_window`.
 
 --- A request was, or silently became, too large for the model.
 ---@class compactd.OverflowDetected
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "overflow_detected"
----@field source string
----@field limit integer|nil
----@field requested integer|nil
+---@field source string What showed it: `usage` for a report, otherwise the evidence in the error, for a person.
+---@field limit integer|nil The window that was named, in tokens; null if none was.
+---@field requested integer|nil The size that was compared with it, in tokens; null if it is not known.
 
 --- A compaction began. Exactly one `compaction_end` with the same id follows.
 ---@class compactd.CompactionStart
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "compaction_start"
----@field compaction_id string
----@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch"
----@field message_count integer
----@field tokens_before integer
+---@field compaction_id string Names it in the events that follow, in its result, and in `session/expand`.
+---@field trigger "manual"|"threshold"|"overflow"|"silent_overflow"|"model_switch" Why it is made, as in `CompactionResult`.
+---@field message_count integer Messages of the context.
+---@field tokens_before integer Size of the next request.
 
 --- How far a compaction is.
 ---@class compactd.CompactionProgress
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "compaction_progress"
----@field compaction_id string
----@field phase string
----@field fraction number
----@field delta? string|nil
+---@field compaction_id string The compaction that this is about.
+---@field phase string What it does. Values so far: `prepare`, `summarize`, `extract`, `truncate`, `check`, `done`.
+---@field fraction number How far it is, 0 to 1. Never falls.
+---@field delta? string|nil The next piece of the summary that a model writes. Left out otherwise.
 
 --- A compaction ended.
 ---@class compactd.CompactionEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "compaction_end"
----@field compaction_id string
----@field status "completed"|"failed"|"cancelled"|"skipped"
----@field result? compactd.CompactionResult|nil
----@field error? compactd.ErrorInfo|nil
+---@field compaction_id string The compaction that ended.
+---@field status "completed"|"failed"|"cancelled"|"skipped" `completed`: the context changed. `skipped`: there was nothing to do. `failed` and `cancelled`: nothing was changed.
+---@field result? compactd.CompactionResult|nil What it did, with its summary. Of `completed` and `skipped`.
+---@field error? compactd.ErrorInfo|nil Why it failed. Of `failed`.
 
 --- An error as events carry it.
 ---@class compactd.ErrorInfo
----@field code integer
----@field message string
+---@field code integer As the code of an error of JSON-RPC.
+---@field message string What happened and what to do, for a person.
 
 --- Old tool output was replaced by stubs.
 ---@class compactd.PruneEnd
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "prune_end"
----@field pruned integer
----@field tokens_saved integer
+---@field pruned integer Tool results that were replaced.
+---@field tokens_saved integer Tokens that the context is smaller by.
 
 --- The session's model is another one.
 ---@class compactd.ModelChanged
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "model_changed"
----@field model string
----@field context_window integer|nil
+---@field model string The model in force now, as `provider/id`.
+---@field context_window integer|nil Its window in tokens; null if none is known.
 
 --- The session is no longer open here.
 ---@class compactd.SessionClosed
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "session_closed"
----@field reason string
+---@field reason string Why. Values so far: `closed` (`session/close`), `deleted`.
 
 --- A message became part of the session, whoever appended it.
 ---@class compactd.MessageAppended
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_appended"
 ---@field entry_id string
@@ -1076,7 +1081,7 @@
 
 --- Something about the session changed that is no message: read it again to see what it is now.
 ---@class compactd.SessionChanged
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "session_changed"
 ---@field what "pin"|"title"|"settings"|"tools"|"branch" `pin`: which messages are pinned (`session/history`). `title`. `settings`: compaction settings, system prompt or snapshots. `tools`. `branch`: the context goes on from another entry (`session/context`).
@@ -1084,10 +1089,90 @@
 
 --- Another process, or none, or this daemon writes the session from now on.
 ---@class compactd.WriterChanged
----@field session_id string
+---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "writer_changed"
 ---@field owner "this"|"other"|"none" `none`: nobody writes it; `session/start` takes it over. `other`: another process does. `this`: this daemon took it over.
+
+--- Data of -32603, a bug of compactd.
+---@class compactd.CompactdErrorData
+---@field error_id string|nil The line of the daemon's log that says more; null if the log has none.
+
+--- Data of -32602.
+---@class compactd.InvalidParamsData
+---@field path string|nil The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object.
+
+--- Data of 1001.
+---@class compactd.SessionNotFoundData
+---@field overflow? boolean True if the request was too large for the model's window.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
+---@field fix? string As in `overflow/classify`.
+---@field session_id string|nil The id that was asked for; null if none was.
+---@field exists boolean True if the session is stored, but not open here: `session/start` opens it.
+
+--- Data of 1002.
+---@class compactd.SessionBusyData
+---@field holder "compaction"|"redaction"|"prompt"|"hook" What holds the session. `prompt`: the daemon's own loop. `hook`: a hook of the session's agent, for a moment.
+---@field compaction_id string|nil The compaction that runs.
+---@field turn_id string|nil The prompt that is being answered.
+
+--- Data of 1003.
+---@class compactd.SessionCorruptData
+---@field session_id string|nil The session that was asked for.
+---@field path string|nil Its file, for `compactd doctor FILE`. Null if it is not known here.
+---@field line integer|nil The line that is damaged, from 1; null if no single line is.
+---@field readable_before integer|nil Records that can be read before that line.
+---@field readable_after integer|nil Records that can be read after that line.
+
+--- Data of 1004.
+---@class compactd.SessionLockedData
+---@field overflow? boolean True if the request was too large for the model's window.
+---@field kind? "overflow"|"output_limit"|"rate_limit"|"payload_too_large"|"auth"|"quota"|"content_filter"|"invalid_request"|"server"|"other" As in `overflow/classify`.
+---@field fix? string As in `overflow/classify`.
+---@field session_id string|nil The session that was asked for.
+---@field pid integer|nil The process that writes the session; null if it is not known, or has ended since.
+---@field name string|nil Name of that process, where the system tells it.
+
+--- Data of 1005.
+---@class compactd.StorageFailedData
+---@field reason string|nil The system's name of the failure, such as `ENOSPC` or `EACCES`; null if it was none of the system's.
+
+--- Data of 1006.
+---@class compactd.ProviderFailedData
+---@field provider string|nil Who failed.
+---@field cause "status"|"connection"|"timeout"|"stream"|"answer"|"limit"|nil `status`: it refused. `connection`: none could be made. `timeout`: too slow. `stream`: broken off. `answer`: what came is no answer. `limit`: too much came.
+---@field status integer|nil HTTP status.
+---@field code string|nil The provider's own code of the error.
+---@field requests integer|nil How many requests were sent.
+---@field retry_after_s number|nil Seconds after which the provider wants to be asked again.
+
+--- Data of 1007.
+---@class compactd.NoProviderData
+---@field provider string|nil The provider that was meant; null if none is named.
+---@field model string|nil The model that was meant; null if none is named.
+---@field env string[] Environment variables of the daemon, any of which may hold the key. Empty if the key is not what is missing.
+
+--- Data of 1008. Tokens.
+---@class compactd.CannotFitData
+---@field used integer|nil Size that the request would have.
+---@field window integer|nil The model's window.
+---@field limit integer|nil What it had to fit in: a target, or the room in the window.
+---@field floor compactd.Floor|nil What no compaction can remove. Null if removing was not tried.
+
+--- Data of 1009.
+---@class compactd.LimitExceededData
+---@field limit_bytes integer|nil The limit, if it is one of bytes.
+---@field size_bytes integer|nil The size that exceeds it; null if it was not measured.
+---@field path string|nil The field that is nested too deeply, if it is about nesting.
+
+--- Data of 1010.
+---@class compactd.FormatNotSupportedData
+---@field supported (string|integer)[] What is supported here: names of formats, or versions of the session's file.
+---@field format string|integer|nil What was asked for, or found; null if it has no name.
+
+--- Data of 1011.
+---@class compactd.NothingToUndoData
+---@field session_id string|nil The session that was asked for.
 
 ---@alias compactd.AgentEvent
 ---| compactd.AgentStart

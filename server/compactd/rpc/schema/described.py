@@ -10,6 +10,7 @@ import ast
 import inspect
 import typing
 from collections.abc import Iterator, Sequence
+from functools import cache
 from types import ModuleType
 
 import msgspec
@@ -19,14 +20,15 @@ from compactd import errors, executing, hook, messages
 from compactd.core import settings
 from compactd.errors import CompactdError
 from compactd.messages import Event
-from compactd.rpc import wire
+from compactd.rpc import error_data, wire
+from compactd.rpc.error_data import DATA
 from compactd.rpc.methods import METHODS
-from compactd.rpc.schema.shapes import ListOf, Named, OneOf, Plain, Shape, shape_of, structs_in
+from compactd.rpc.schema.shapes import ListOf, Named, OneOf, Plain, Shape, shape_of, structs_in, words_of
 
 Docs = dict[tuple[str, str], str]
 """(class, field) to what is said of it."""
 
-MODULES: tuple[ModuleType, ...] = (wire, messages, settings, hook, executing)
+MODULES: tuple[ModuleType, ...] = (wire, error_data, messages, settings, hook, executing)
 
 
 class Call(Struct, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class Described(Struct, frozen=True, kw_only=True):
     fields: tuple[Field, ...]
     tag: str | None = None
     """An event's or a block's `type`."""
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    """As in `EXCLUSIVE`."""
 
 
 REQUESTS: tuple[Call, ...] = tuple(
@@ -92,6 +96,26 @@ ASKED: tuple[Call, ...] = (
 EVENTS: tuple[type[Struct], ...] = typing.get_args(Event)
 """Params of the notification `agent/event`, beside `session_id` and `seq`."""
 
+EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
+    wire.CompactParams: (("keep_recent",), ("keep_messages", "preserve_count"), ("target_tokens",)),
+    wire.ExpandParams: (("compaction_id",), ("entry_ids",)),
+    wire.ImportParams: (("path",), ("content",)),
+    wire.PromptParams: (("text",), ("content",)),
+    wire.CountParams: (("text",), ("messages",)),
+}
+"""Params of which only one may be given; two names of one thing share a place."""
+
+TOKEN = Field(
+    name="workDoneToken",
+    shape=OneOf((Plain("string"), Plain("integer"))),
+    is_required=False,
+    doc="LSP's: `$/progress` reports on this request under the token, until it is answered.",
+)
+"""Of params that may take long."""
+
+LONG = (wire.CompactParams, wire.ErrorParams, wire.ImportParams, wire.ModelSetParams, wire.SessionParams)
+"""Params that show `TOKEN`: of `turn/begin` too. Those of other requests may hold it as well."""
+
 BLOCKS = (
     messages.Text,
     messages.Thinking,
@@ -105,7 +129,7 @@ BLOCKS = (
 """What a message's content may hold."""
 
 HEAD = (
-    Field(name="session_id", shape=Plain("string"), is_required=True, doc=""),
+    Field(name="session_id", shape=Plain("string"), is_required=True, doc="The session that it is about."),
     Field(name="seq", shape=Plain("integer"), is_required=True, doc="One more with each event of a session."),
 )
 """Of every event."""
@@ -134,15 +158,18 @@ def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
                 name=field.encode_name,
                 shape=_shape(kind, field.name, field.type),
                 is_required=field.required or (always and field.default is not msgspec.UNSET),
-                doc=docs.get((kind.__name__, field.name), ""),
+                doc=docs.get((kind.__name__, field.name)) or words_of(field.type),
             )
             for field in msgspec.structs.fields(kind)
             if not (kind is messages.Unknown and field.name == "raw")
-        ),
+        )
+        + ((TOKEN,) if kind in LONG else ()),
         tag=tag if isinstance(tag, str) else None,
+        exclusive=EXCLUSIVE.get(kind, ()),
     )
 
 
+@cache
 def every_type() -> tuple[Described, ...]:
     """All types of the protocol, each once: params and what they hold, then what the daemon sends."""
     docs = field_docs()
@@ -152,7 +179,7 @@ def every_type() -> tuple[Described, ...]:
     for kind in asked:
         _reach(kind, given)
     answered: dict[type[Struct], None] = {}
-    for kind in [*sent, *EVENTS]:
+    for kind in [*sent, *EVENTS, *DATA.values()]:
         _reach(kind, answered)
     return (
         *(described(kind, docs, is_sent=False) for kind in given),
@@ -160,9 +187,14 @@ def every_type() -> tuple[Described, ...]:
     )
 
 
+@cache
 def field_docs() -> Docs:
     """The strings below the fields."""
-    return {name: doc for module in MODULES for name, doc in _documented(module)}
+    own = {name: doc for module in MODULES for name, doc in _documented(module)}
+    for kind in DATA.values():
+        for base in kind.__mro__[1:]:
+            own |= {(kind.__name__, name): doc for (of, name), doc in own.items() if of == base.__name__}
+    return own
 
 
 def _reach(kind: type[Struct] | None, seen: dict[type[Struct], None]) -> None:

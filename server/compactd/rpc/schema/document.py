@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from compactd import messages
+from compactd.rpc.error_data import DATA
 from compactd.rpc.schema.described import (
     ASKED,
     EVENTS,
@@ -42,13 +43,15 @@ def generated() -> str:
     for kind in every_type():
         if kind.name not in shown:
             parts += [f"### `{kind.name}`", "", *_text(kind.doc), *_table(kind)]
-    parts += ["## Events", "", "Fields beside `session_id`, `seq` and `type`.", ""]
+    parts += ["## Events by type", "", "Fields beside `session_id`, `seq` and `type`.", ""]
     for event in EVENTS:
         kind = described(event, docs, is_sent=True)
         parts += [f"### `{kind.tag}`", "", *_text(kind.doc), *_table(kind, with_tag=False)]
         parts += _example(shown_by.events[str(kind.tag)])
-    parts += ["## Errors", "", "| code | name | meaning |", "|---|---|---|"]
-    parts += [f"| {error.code} | {error.__name__} | {said_of(error)} |" for error in refusals()]
+    parts += ["## Errors", "", "| code | name | meaning | `data` |", "|---|---|---|---|"]
+    for error in refusals():
+        data = f"`{DATA[error].__name__}`" if error in DATA else "none"
+        parts.append(f"| {error.code} | {error.__name__} | {said_of(error)} | {data} |")
     return "\n".join(parts).rstrip() + "\n"
 
 

@@ -5,16 +5,31 @@ Sources: json-schema.org/draft/2020-12, spec.open-rpc.org (1.3.2).
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from compactd import PROTOCOL_VERSION
-from compactd.rpc.schema.described import ASKED, EVENTS, HEAD, REQUESTS, Call, Described, Field, every_type
+from compactd.errors import CompactdError
+from compactd.rpc.error_data import DATA
+from compactd.rpc.schema.described import (
+    ASKED,
+    EVENTS,
+    HEAD,
+    REQUESTS,
+    Call,
+    Described,
+    Field,
+    every_type,
+    refusals,
+    said_of,
+)
 from compactd.rpc.schema.examples import Tree, examples
 from compactd.rpc.schema.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape
 
 DEFS = "#/$defs/"
 COMPONENTS = "#/components/schemas/"
+ERRORS = "#/components/errors/"
 
 
 def json_schema() -> str:
@@ -30,6 +45,10 @@ def json_schema() -> str:
             "event": {
                 "description": "Params of the notification `agent/event`.",
                 "anyOf": [{"$ref": DEFS + event.__name__} for event in EVENTS],
+            },
+            "error": {
+                "description": "The `error` of an answer.",
+                "anyOf": [_error(error) for error in refusals()],
             },
         },
         "$defs": _definitions(DEFS),
@@ -55,14 +74,17 @@ def open_rpc() -> str:
                 "description": "Told as it happens; a notification.",
                 "paramStructure": "by-name",
                 "params": [
-                    *(_always(field.name, _schema(field.shape, COMPONENTS)) for field in HEAD),
-                    _always("type", {"type": "string", "enum": _tags()}),
+                    *(_always(field.name, field.doc, _schema(field.shape, COMPONENTS)) for field in HEAD),
+                    _always("type", "Which event it is.", {"type": "string", "enum": _tags()}),
                 ],
                 "x-direction": "daemon-to-client",
                 "x-events": [{"$ref": COMPONENTS + event.__name__} for event in EVENTS],
             },
         ],
-        "components": {"schemas": _definitions(COMPONENTS)},
+        "components": {
+            "schemas": _definitions(COMPONENTS),
+            "errors": {error.__name__: _open_rpc_error(error) for error in refusals()},
+        },
     }
     return _text(document)
 
@@ -71,8 +93,8 @@ def _text(document: Mapping[str, Tree]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _always(name: str, schema: dict[str, Tree]) -> Tree:
-    return {"name": name, "required": True, "schema": schema}
+def _always(name: str, doc: str, schema: dict[str, Tree]) -> Tree:
+    return {"name": name, "required": True, "description": doc, "schema": schema}
 
 
 def _tags() -> list[Tree]:
@@ -90,6 +112,28 @@ def _calls(calls: Iterable[Call], doc: str) -> Tree:
             "required": ["params", "result"],
         }
     return {"description": doc, "type": "object", "properties": rows}
+
+
+def _error(error: type[CompactdError]) -> Tree:
+    properties: dict[str, Tree] = {"code": {"const": error.code}, "message": {"type": "string"}}
+    required: list[Tree] = ["code", "message"]
+    if error in DATA:
+        properties["data"] = {"$ref": DEFS + DATA[error].__name__}
+        required.append("data")
+    return {
+        "title": error.__name__,
+        "description": said_of(error),
+        "type": "object",
+        "properties": properties,
+        "required": required,
+    }
+
+
+def _open_rpc_error(error: type[CompactdError]) -> Tree:
+    made: dict[str, Tree] = {"code": error.code, "message": error.__name__}
+    if error in DATA:
+        made["data"] = {"$ref": COMPONENTS + DATA[error].__name__}
+    return made
 
 
 def _definitions(prefix: str) -> dict[str, Tree]:
@@ -113,7 +157,21 @@ def _object(kind: Described, prefix: str, is_event: bool) -> Tree:
     made |= {"type": "object", "properties": properties}
     if required:
         made["required"] = required
+    if kind.exclusive:
+        made["not"] = {"anyOf": [_both(*pair) for pair in _pairs(kind.exclusive)]}
     return made
+
+
+def _pairs(groups: Iterable[tuple[str, ...]]) -> Iterator[tuple[str, str]]:
+    """Two names of different groups, each pair once."""
+    for one, other in itertools.combinations(groups, 2):
+        yield from itertools.product(one, other)
+
+
+def _both(one: str, other: str) -> Tree:
+    """Objects that hold both, neither as null."""
+    given: Tree = {"not": {"type": "null"}}
+    return {"required": [one, other], "properties": {one: given, other: given}}
 
 
 def _schema(shape: Shape, prefix: str) -> dict[str, Tree]:
@@ -152,7 +210,7 @@ def _method(call: Call, direction: str) -> Tree:
         "result": {"name": call.result.__name__ if call.result else "nothing", "schema": result},
     }
     if call.errors:
-        made["errors"] = [{"code": error.code, "message": error.__name__} for error in call.errors]
+        made["errors"] = [{"$ref": ERRORS + error.__name__} for error in call.errors]
     example = examples().calls[call.name]
     given: list[Tree] = [{"name": name, "value": value} for name, value in example.params.items()]
     made["examples"] = [

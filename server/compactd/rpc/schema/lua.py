@@ -74,6 +74,8 @@ def _type(shape: Shape) -> str:
             return "any"
         case Plain(name):
             return _PLAIN[name]
+        case Exactly(is_open=True):
+            return _PLAIN["string"]
         case Exactly(values):
             return "|".join(f'"{value}"' for value in values)
         case Named(kind):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
-from compactd.rpc.schema.described import REQUESTS, Call, Described, Field, every_type
+from compactd.rpc.schema.described import REQUESTS, TOKEN, Call, Described, Field, every_type
 from compactd.rpc.schema.shapes import Exactly, Json, ListOf, MapOf, Named, OneOf, Plain, Shape, structs_in
 
 HEADER = """\
@@ -87,11 +87,16 @@ def _imports() -> Iterator[str]:
 
 
 def _fields(call: Call) -> tuple[Field, ...]:
-    return {kind.name: kind for kind in every_type()}[call.params.__name__].fields
+    return _named({kind.name: kind for kind in every_type()}[call.params.__name__])
+
+
+def _named(kind: Described) -> tuple[Field, ...]:
+    """Without LSP's token: these clients show no progress."""
+    return tuple(field for field in kind.fields if field != TOKEN)
 
 
 def _method(call: Call, kinds: dict[str, Described], define: str, ask: str) -> Iterator[str]:
-    fields = kinds[call.params.__name__].fields
+    fields = _named(kinds[call.params.__name__])
     result = "Raw" if call.result is None else call.result.__name__
     yield f"    {define} {call.name.replace('/', '_')}("
     yield "        self,"
@@ -133,6 +138,8 @@ def _type(shape: Shape) -> str:
             return "Json"
         case Plain(name):
             return _PLAIN[name]
+        case Exactly(is_open=True):
+            return _PLAIN["string"]
         case Exactly(values):
             return "Literal[" + ", ".join(f'"{value}"' for value in values) + "]"
         case Named(kind):

@@ -27,6 +27,8 @@ class Exactly(Struct, frozen=True):
     """One of these strings."""
 
     values: tuple[str, ...]
+    is_open: bool = False
+    """A later version may take more: typed languages see a text."""
 
 
 class Named(Struct, frozen=True):
@@ -96,6 +98,14 @@ def shape_of(kind: object) -> Shape:
     raise TypeError(f"the protocol has no shape for {kind!r}")
 
 
+def words_of(kind: object) -> str:
+    """What an annotation says of itself (`Meta(description=…)`); empty if nothing."""
+    for one in typing.get_args(kind):
+        if isinstance(one, Meta):
+            return one.description or ""
+    return ""
+
+
 def structs_in(shape: Shape) -> Iterator[type[Struct]]:
     """The types named in a shape."""
     match shape:
@@ -110,14 +120,19 @@ def structs_in(shape: Shape) -> Iterator[type[Struct]]:
             pass
 
 
-def _limited(shape: Shape, limits: tuple[object, ...]) -> Shape:
+def _limited(shape: Shape, said: tuple[object, ...]) -> Shape:
     if not isinstance(shape, Plain):
         return shape
+    metas = [one for one in said if isinstance(one, Meta)]
     found = [
-        (name, getattr(limit, ours))
-        for limit in limits
-        if isinstance(limit, Meta)
+        (name, getattr(meta, ours))
+        for meta in metas
         for ours, name in _LIMITS.items()
-        if getattr(limit, ours) is not None
+        if getattr(meta, ours) is not None
     ]
+    for meta in metas:
+        extra = meta.extra_json_schema or {}
+        if "enum" in extra:
+            return Exactly(tuple(extra["enum"]), is_open=True)
+        found += extra.items()
     return Plain(shape.name, tuple(found))

@@ -87,6 +87,8 @@ def _type(shape: Shape) -> str:
             return "Json"
         case Plain(name):
             return _PLAIN[name]
+        case Exactly(is_open=True):
+            return _PLAIN["string"]
         case Exactly(values):
             return " | ".join(f'"{value}"' for value in values)
         case Named(kind):

@@ -97,7 +97,7 @@ def show_compaction(result: Mapping[str, object], took_s: float) -> None:
         f"  how: {result['strategy']}, no model, {took_s:.2f} s · "
         f"kept word for word: {result['kept_messages']} messages, "
         f"{len(result['pinned_entry_ids'])} pinned · "
-        f"facts used again that are still there: {retention['score']:.0%}"
+        f"details that came up more than once and are still there: {retention['score']:.0%}"
     )
     console.print(f"  files: {len(result['read_files'])} read, {len(result['modified_files'])} modified\n")
     console.print(str(result["summary"]), markup=False)

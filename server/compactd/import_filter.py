@@ -135,7 +135,13 @@ class ImportFilter:
             reason = "it decides where the conversation is sent"
             self._ignore(IgnoredSetting(name="base_url", source=SOURCE, reason=reason))
         window = self._bounded(GivenSettings(context_window=entry.context_window), entry.model).context_window
-        return msgspec.structs.replace(entry, base_url=None, context_window=window)
+        recorded = GivenSettings(context_window=entry.recorded_window)
+        return msgspec.structs.replace(
+            entry,
+            base_url=None,
+            context_window=window,
+            recorded_window=self._bounded(recorded, entry.model).context_window,
+        )
 
     def _settings(self, entry: SettingsSet, model: str | None) -> SettingsSet:
         if entry.system_prompt is not None:

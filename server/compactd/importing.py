@@ -28,7 +28,9 @@ from compactd.core.entries import (
     summary_message,
 )
 from compactd.core.intake import New, Report, take
+from compactd.core.observed import recorded_window
 from compactd.core.projection import Pending
+from compactd.core.recorded import accepted_sizes, window_by_file
 from compactd.core.settings import IgnoredSetting
 from compactd.core.tokens import messages_tokens, system_tokens, tool_tokens
 from compactd.errors import CompactdError, InvalidParams
@@ -184,11 +186,11 @@ def _foreign(
     entries: list[Entry] = [
         Opened(v=VERSION, id=session_id, at=now, imported_dir=file.working_dir, is_imported=True)
     ]
-    if file.model is not None:
-        entries.append(ModelSet(at=now, model=file.model))
-    session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     prompt, messages = split_prompt(file)
     lines = tuple(with_reports(filter.lines(messages), warnings))
+    if file.model is not None:
+        entries.append(_model_of(world, file, warnings))
+    session = Session(world, session_id, MemoryJournal(), entries, persistent=False)
     _add(
         session,
         SettingsSet(
@@ -227,6 +229,20 @@ def _foreign(
     session.pending = Pending(session.fold.path_items())
     session.handed_epoch = session.fold.epoch
     return session
+
+
+def _model_of(world: World, file: SessionFile, warnings: list[str]) -> ModelSet:
+    """The model that the file names, with the window that the file shows for it."""
+    found = world.lookup(file.model, None)
+    accepted = accepted_sizes(message for message, _ in file.messages[file.model_from :])
+    recorded = window_by_file(file.evidence, accepted, None if found is None else recorded_window(found))
+    warnings += recorded.doubts
+    return ModelSet(
+        at=world.now(),
+        model=file.model,
+        recorded_window=recorded.window,
+        recorded_source=recorded.source,
+    )
 
 
 def _batches(lines: Sequence[Reported]) -> list[Sequence[Reported]]:

@@ -58,8 +58,8 @@ def started(home: Path, arguments: Iterable[object], extra: Mapping[str, str] = 
     )
 
 
-def ended(process: subprocess.Popen) -> Ended:
-    out, err = process.communicate(timeout=TIMEOUT_S)
+def ended(process: subprocess.Popen, timeout_s: float = TIMEOUT_S) -> Ended:
+    out, err = process.communicate(timeout=timeout_s)
     return Ended(process.returncode, out.decode(), err.decode())
 
 
@@ -72,9 +72,17 @@ def recorded(name: str) -> Path:
     return data / "sessions" / name
 
 
-def run(home: Path, *arguments: object, env: Mapping[str, str] = {}) -> Ended:
+def recordings() -> list[Path]:
+    """Every recorded session that this project has no copy of; none where there are none."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    data = Path(os.environ.get("COMPACTD_TEST_DATA", beside))
+    found = [*data.glob("sessions/*"), *data.glob("more/*"), *data.glob("claude-code/*/*/transcript.jsonl")]
+    return sorted(path for path in found if path.name != "MANIFEST.json")
+
+
+def run(home: Path, *arguments: object, env: Mapping[str, str] = {}, timeout_s: float = TIMEOUT_S) -> Ended:
     """Runs `compactd ARGUMENTS...`."""
-    return ended(started(home, arguments, env))
+    return ended(started(home, arguments, env), timeout_s)
 
 
 def run_each(home: Path, *commands: Iterable[object]) -> list[Ended]:

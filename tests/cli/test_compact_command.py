@@ -57,7 +57,7 @@ def test_what_it_says_of_the_compaction_follows_before_the_summary(pipe) -> None
     head, _, rest = pipe.out.partition("\n\n## Goal\n")
 
     labels = [line.split()[0] for line in head.splitlines()[3:]]
-    assert labels == ["session", "model", "how", "messages", "of", "kept"]
+    assert labels == ["session", "covers", "model", "how", "messages", "of", "kept"]
     assert "session   long.json · OpenAI messages · 96 messages" in head
     assert "how       extract, no model · " in head
     assert re.search(r"of that   system \d+ is not conversation and stays", head)
@@ -211,7 +211,7 @@ def test_all_that_was_lost_is_listed_on_demand(home) -> None:
     retention = data.json["retention"]
     assert retention["lost"]
     total = round(retention["kept"] / retention["score"]) if retention["kept"] else len(retention["lost"])
-    head = f"lost ({total - retention['kept']} of {total} facts used again):"
+    head = f"lost ({total - retention['kept']} of {total} details that came up more than once):"
     line = next(line for line in short.lines if line.startswith(head))
     assert retention["lost"][0] in line
     assert all(f"\n  {' '.join(fact.split())}\n" in whole.out for fact in retention["lost"])

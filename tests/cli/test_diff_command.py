@@ -66,9 +66,12 @@ def test_every_message_of_before_has_one_fate_and_the_tokens_add_up(tried) -> No
     assert (data.code, seen["compacted"], seen["tried"]) == (0, True, True)
     assert seen["before"]["messages"] == len(seen["messages"]) == 120
     assert sum(one["messages"] for one in seen["fates"].values()) == 120
-    assert sum(one["tokens_before"] for one in seen["fates"].values()) == seen["before"]["tokens"]
+    beside = seen["system_and_tools"]
+    assert beside == 3
+    before = sum(one["tokens_before"] for one in seen["fates"].values())
+    assert before + beside == seen["before"]["tokens"]
     after = sum(one["tokens_after"] for one in seen["fates"].values()) + seen["summary_tokens"]
-    assert after == seen["after"]["tokens"]
+    assert after + beside == seen["after"]["tokens"]
     kept = [one["fate"] for one in seen["messages"][-8:]]
     assert kept == ["kept"] * 8
     assert "## Goal" in seen["summary"]

@@ -20,8 +20,7 @@ T = TypeVar("T")
 WINDOW: Final = 200_000
 """Of Claude's models, where the agent does not tell it: an older one."""
 BUFFER: Final = 33_000
-"""Below the window Claude Code compacts by itself: 167,094 to 167,979 tokens of 200,000 stood in
-`compactMetadata.preTokens` of sessions of 2026-02."""
+"""`core.recorded.CLAUDE_CODE_BUFFER`, which has the sources: so near to the window Claude Code compacts."""
 NEAR: Final = 0.9
 """Of the threshold: from there on the line is yellow."""
 TAIL_BYTES: Final = 131_072
@@ -185,21 +184,29 @@ def _fill(told: _Told) -> Fill:
         used = round(size * window.used_percentage / 100)
     if used is None and window is None:
         used = _last_used(told.transcript_path)
-    return Fill(used=used, window=size or WINDOW, is_guess=not size)
+    return Fill(used=used, window=size or _window(told.transcript_path), is_guess=not size)
+
+
+def _window(path: str) -> int:
+    """What the end of a transcript shows of the window; else the usual one."""
+    data = _end_of(path)
+    if b'"compactMetadata"' not in data:
+        return WINDOW
+    # Only then: it loads what the line has no time for.
+    from compactd.core.recorded import accepted_sizes, window_by_file
+    from compactd.formats.claude_code import Reading
+    from compactd.formats.growing import read_lines
+
+    reading = Reading()
+    read_lines(reading, data[data.find(b"\n") + 1 :])
+    session = reading.session
+    accepted = accepted_sizes(message for message, _ in session.messages[session.model_from :])
+    return window_by_file(session.evidence, accepted, None, WINDOW).window or WINDOW
 
 
 def _last_used(path: str) -> int | None:
     """Of the newest answer in the end of a transcript."""
-    try:
-        file = Path(path).expanduser()
-        if not path or not file.is_file():
-            return None
-        with file.open("rb") as lines:
-            lines.seek(max(0, file.stat().st_size - TAIL_BYTES))
-            data = lines.read(TAIL_BYTES)
-    except (OSError, RuntimeError, ValueError):
-        return None
-    for text in reversed(data.split(b"\n")):
+    for text in reversed(_end_of(path).split(b"\n")):
         if b'"usage"' in text:
             try:
                 record = msgspec.json.decode(text, type=_Record)
@@ -210,6 +217,19 @@ def _last_used(path: str) -> int | None:
                 if usage is not None and usage.used:
                     return usage.used
     return None
+
+
+def _end_of(path: str) -> bytes:
+    """The end of a transcript; nothing where it cannot be read."""
+    try:
+        file = Path(path).expanduser()
+        if not path or not file.is_file():
+            return b""
+        with file.open("rb") as lines:
+            lines.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            return lines.read(TAIL_BYTES)
+    except (OSError, RuntimeError, ValueError):
+        return b""
 
 
 def _turns_left(fill: Fill, state: _State, path: Path) -> int | None:

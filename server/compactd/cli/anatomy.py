@@ -10,10 +10,20 @@ from compactd.cli.page import one_line, plural
 from compactd.core.cuts import is_request
 from compactd.core.entries import is_summary
 from compactd.core.fileops import Json, arguments_of, is_change, is_search, paths_in
-from compactd.core.tokens import Counter, block_tokens
-from compactd.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from compactd.core.tokens import Counter, block_tokens, is_encrypted_reasoning
+from compactd.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
-PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "calls", "results")
+PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "reasoning", "calls", "results")
 """In the order of a request: what is fixed, what was said, what tools were asked and gave back."""
 
 TARGETS = ("command", "cmd", "pattern", "query", "url", "script", "description", "prompt", "name", "task")
@@ -142,6 +152,8 @@ def _part_of(block: Block, message: Message) -> str:
         return "results"
     if is_summary(message):
         return "summary"
+    if isinstance(block, Thinking) or (isinstance(block, Opaque) and is_encrypted_reasoning(block)):
+        return "reasoning"
     return {"system": "system", "user": "user"}.get(message.role, "text")
 
 
@@ -188,6 +200,8 @@ def _kind_of(block: Block, message: Message) -> str:
         case ToolResult():
             return "tool result"
         case Thinking():
+            return "thinking"
+        case Opaque() if is_encrypted_reasoning(block):
             return "thinking"
         case Image():
             return "image"
@@ -243,5 +257,7 @@ def _beginning(block: Block) -> str:
             return media_type
         case Document(media_type=media_type, title=title):
             return title or media_type
+        case Opaque() if is_encrypted_reasoning(block):
+            return "encrypted: only the provider can read it"
         case _:
             return ""

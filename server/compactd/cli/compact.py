@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import UNSET, Struct
 
 from compactd.cli import sizes
+from compactd.cli.anatomy import Place, dissect
 from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.completing import models
+from compactd.cli.context import Context, fill
 from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop, blame
-from compactd.cli.known import NAME_IT, Known, beside_messages, known
+from compactd.cli.known import NAME_IT, Known, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, about, checked, facts_of, feed, load
 from compactd.cli.output import FORCE, writable, write_context
 from compactd.cli.page import Page, encodable, note, one_line, plural
 from compactd.cli.waiting import Waiting
 from compactd.client import Client, DaemonGone, Event, RpcError
 from compactd.errors import CannotFit
+from compactd.formats.session_file import Line
 from compactd.messages import CompactionResult, Retention
 
 COUNTS = "[Compacted "
@@ -25,8 +29,10 @@ COUNTS = "[Compacted "
 
 ABOUT = f"""\
 Compacts a session file: older messages give way to a summary, the newest stay word
-for word. The file itself is never changed; --output writes the compacted session.
-No model is asked and nothing is sent anywhere, unless your settings name a model.
+for word. It starts from the context in force: after the agent's own last compaction,
+from its summary on (--all takes the whole file). The file itself is never changed;
+--output writes the compacted session. No model is asked and nothing is sent
+anywhere, unless your settings name a model.
 
 {KNOWN}
 """
@@ -50,6 +56,8 @@ class Options(Struct, frozen=True, kw_only=True):
     window: int | None
     output: str | None
     force: bool
+    dry_run: bool
+    all: bool
     lost: bool
 
 
@@ -62,6 +70,8 @@ def run(options: Options, page: Page) -> int:
             hint="`compactd compact --help` tells more.",
             exit_code=USAGE,
         )
+    if options.dry_run and options.output:
+        raise Stop("--dry-run writes nothing: leave --output out.", exit_code=USAGE)
     source = checked(options.file)
     target = writable(options.output, source, force=options.force) if options.output else None
     with Waiting(f"reading {one_line(source.name)}") as waiting:
@@ -74,15 +84,24 @@ def run(options: Options, page: Page) -> int:
         with Client(on_event=tell) as client:
             conversation = load(source)
             waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
-            fed = feed(client, conversation, model=options.model, window=options.window)
+            is_whole = options.all or len(conversation.live) == len(conversation.messages)
+            lines = conversation.messages if is_whole else conversation.live
+            fed = feed(
+                client, conversation, model=options.model, window=options.window, live_only=not is_whole
+            )
+            facts = known(client, fed.begun, conversation)
+            context = _context(conversation, facts, lines)
             waiting.say("compacting")
-            result = _compacted(client, fed.session_id, options)
+            result = context.compacted(_compacted(client, fed.session_id, options))
             done = _Done(
                 conversation=conversation,
+                is_whole=is_whole,
+                context=context,
                 result=result,
-                known=known(client, fed.session_id, conversation),
-                warnings=(*conversation.warnings, *fed.started.warnings),
+                known=facts,
+                warnings=(*conversation.warnings, *fed.begun.warnings),
                 asked_to_write=target is not None,
+                is_dry_run=options.dry_run,
             )
             if target is not None and result.compacted:
                 done = msgspec.structs.replace(
@@ -102,12 +121,35 @@ class _Done(Struct, frozen=True, kw_only=True):
     """All there is to tell."""
 
     conversation: Conversation
+    is_whole: bool
+    """It began with all messages of the file, not with the context in force."""
+    context: Context
+    """The request before."""
     result: CompactionResult
+    """With sizes of the whole request."""
     known: Known
     warnings: tuple[str, ...]
     asked_to_write: bool
+    is_dry_run: bool
     target: Path | None = None
     wrote: str = ""
+
+
+def _context(conversation: Conversation, known: Known, lines: Sequence[Line]) -> Context:
+    """The next request before the compaction; of a file that was compacted before, taken as a whole, a
+    request that was never made: all of it is an estimate."""
+    messages = [message for message, _ in lines]
+    parts = dissect(
+        messages,
+        [Place(0, 0)] * len(messages),
+        known.counter,
+        system_tokens=known.system_tokens,
+        tools_tokens=known.tools_tokens,
+        most=0,
+    ).parts
+    if len(lines) != len(conversation.live):
+        return fill(parts, sum(parts.values()))
+    return fill(parts, known.state.token_usage.current_context_tokens or 0)
 
 
 def _compacted(client: Client, session_id: str, options: Options) -> CompactionResult:
@@ -144,7 +186,10 @@ def _facts(done: _Done) -> dict[str, object]:
             "window_confidence": known.confidence,
             "system_tokens": known.system_tokens,
             "tools_tokens": known.tools_tokens,
-            "tokens_not_in_file": _missing(done),
+            "covers": "file" if done.is_whole else "context in force",
+            "tokens": done.context.used,
+            "parts": done.context.parts,
+            "tokens_not_in_file": done.context.not_in_file,
         },
         "output": encodable(str(done.target)) if done.target else None,
         "warnings": done.warnings,
@@ -159,7 +204,8 @@ def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
         if done.asked_to_write:
             page.line("nothing was written")
         return
-    page.line(f"✓ Compacted {result.messages_removed:,} messages")
+    tried = "Would compact" if done.is_dry_run else "✓ Compacted"
+    page.line(f"{tried} {result.messages_removed:,} messages")
     page.line(f"  Tokens: {result.tokens_before:,} → {result.tokens_after:,} (saved {result.tokens_saved:,})")
     page.line()
     _show_facts(page, done)
@@ -169,7 +215,8 @@ def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
     if result.retention is not None and result.retention.lost:
         _show_lost(page, result.retention, show_all=show_lost)
     if done.target is None:
-        page.line("nothing was written; --output FILE writes the compacted session")
+        hint = "" if done.is_dry_run else "; --output FILE writes the compacted session"
+        page.line(f"nothing was written{hint}")
     else:
         page.line(f"wrote {done.target}: {done.wrote}")
 
@@ -177,6 +224,7 @@ def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
 def _show_facts(page: Page, done: _Done) -> None:
     result, known = done.result, done.known
     page.row("session", about(done.conversation))
+    page.row("covers", _covers(done))
     name = known.model or "not named in the file"
     origin = f"a guess; {NAME_IT}" if known.is_guess else known.window_origin
     page.row("model", f"{name} · window {known.window_number} ({origin})", "due" if known.is_guess else "")
@@ -187,14 +235,14 @@ def _show_facts(page: Page, done: _Done) -> None:
         for name, tokens in (("system", known.system_tokens), ("tools", known.tools_tokens))
         if tokens
     ]
-    missing = _missing(done)
+    missing = done.context.not_in_file
     if fixed:
         stay = "is not conversation and stays" if len(fixed) == 1 else "are not conversation and stay"
         page.row("of that", f"{' and '.join(fixed)} {stay}")
     if missing:
         page.row(
             "besides",
-            f"about {round(missing, -2):,} tokens of every request are not in the file: system prompt, tools",
+            f"{missing:,} of the tokens are system prompt and tools (not in the file); they stay",
         )
     if result.retention is not None:
         page.row("kept", _retained(result.retention))
@@ -202,12 +250,14 @@ def _show_facts(page: Page, done: _Done) -> None:
         page.row("note", result.reason)
 
 
-def _missing(done: _Done) -> int | None:
-    """Tokens of every request that the file does not hold; none where no provider's report tells."""
-    beside = beside_messages(done.conversation, done.known.counter)
-    if beside is None:
-        return None
-    return max(0, beside - done.known.system_tokens - done.known.tools_tokens)
+def _covers(done: _Done) -> str:
+    """What the numbers are about."""
+    if not done.is_whole:
+        count = plural(len(done.conversation.live), "message")
+        return f"the next request: {count} since the agent's own compaction (--all takes the whole file)"
+    if len(done.conversation.live) != len(done.conversation.messages):
+        return "the whole file, with what the agent compacted away before; no request was ever as large"
+    return "the next request: all messages of the file"
 
 
 def _how(result: CompactionResult) -> str:
@@ -229,7 +279,10 @@ def _retained(retention: Retention) -> str:
     total = _facts_total(retention)
     if not total:
         return "nothing that was removed was used more than once"
-    return f"facts used again {100 * retention.score:.0f} %, {retention.kept:,} of {total:,}"
+    return (
+        f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
+        f" {retention.kept:,} of {total:,}"
+    )
 
 
 def _facts_total(retention: Retention) -> int:
@@ -239,7 +292,7 @@ def _facts_total(retention: Retention) -> int:
 
 def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
     total = _facts_total(retention)
-    head = f"lost ({total - retention.kept:,} of {total:,} facts used again)"
+    head = f"lost ({total - retention.kept:,} of {total:,} details that came up more than once)"
     if not show_all:
         some = " · ".join(one_line(fact) for fact in retention.lost[:LOST_SHOWN])
         more = " · …" if len(retention.lost) > LOST_SHOWN else ""
@@ -269,7 +322,12 @@ COMMAND = Command(
     about=ABOUT,
     params=(
         Argument("file", "the session file; - is standard input", is_file=True),
-        Option("--target", "tokens of the whole compacted request, as 16k", read=sizes.tokens, metavar="N"),
+        Option(
+            "--target",
+            "tokens that what the file holds may take afterwards, as 16k",
+            read=sizes.tokens,
+            metavar="N",
+        ),
         Option(
             "--keep-recent", "tokens of the newest messages that stay (20k)", read=sizes.tokens, metavar="N"
         ),
@@ -285,7 +343,9 @@ COMMAND = Command(
         Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
         Option("--output", "write the compacted session there", metavar="FILE", is_file=True),
         FORCE,
-        Flag("--lost", "show all facts that were used again and are lost", also=("--show-lost",)),
+        Flag("--dry-run", "write nothing; as without --output"),
+        Flag("--all", "take the whole file, also what the agent compacted away before"),
+        Flag("--lost", "show all details that came up again and are lost", also=("--show-lost",)),
     ),
     examples=(
         (
@@ -294,7 +354,7 @@ COMMAND = Command(
         ),
         (
             "compactd compact session.jsonl --target 16k --output small.jsonl",
-            "the whole request in 16,000 tokens, written as a session file",
+            "what the file holds in 16,000 tokens, written as a session file",
         ),
         ("compactd compact session.jsonl --json | jq -r .summary", "the summary alone"),
     ),

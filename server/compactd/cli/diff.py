@@ -23,7 +23,7 @@ from compactd.cli.views import FATES, Change, Fate, Row, last_change
 from compactd.cli.waiting import Waiting
 from compactd.client import Client
 from compactd.messages import CompactionResult
-from compactd.rpc.wire import ExportResult
+from compactd.rpc.wire import ExportResult, StateResult
 from compactd.store.paths import data_folder, file_stem
 
 ABOUT = f"""\
@@ -65,6 +65,8 @@ class _Seen(Struct, frozen=True, kw_only=True):
 
     name: str
     change: Change | None
+    used: int | None = None
+    """Tokens of the next request, where no compaction was done."""
     is_tried: bool
     """It was not done, only tried."""
     reason: str = ""
@@ -131,19 +133,22 @@ def _tried(source: Path, options: Options) -> _Seen:
             "keep_recent": options.keep_recent,
             "keep_messages": options.keep_messages,
         }
+        state = client.ask("agent/state", {"session_id": fed.session_id}, StateResult)
+        used = state.token_usage.current_context_tokens or 0
         result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
         change = None
         if result.compacted:
             journal = Path(folder) / "session.jsonl"
             export = {"session_id": fed.session_id, "format": "compactd", "path": str(journal)}
             client.ask("session/export", export, ExportResult, timeout_s=TIMEOUT_S)
-            change = last_change(journal.read_bytes(), conversation.working_dir)
+            change = last_change(journal.read_bytes(), conversation.working_dir, used)
     return _Seen(
         name=_name(conversation),
         change=change,
+        used=used,
         is_tried=True,
         reason=result.reason,
-        warnings=(*conversation.warnings, *fed.started.warnings),
+        warnings=(*conversation.warnings, *fed.begun.warnings),
     )
 
 
@@ -152,10 +157,16 @@ def _name(conversation: Conversation) -> str:
 
 
 def _facts(seen: _Seen) -> dict[str, object]:
-    """The same for `--json`. Tokens are of the messages alone."""
+    """The same for `--json`. Tokens of the whole request; a message's are its own."""
     change = seen.change
     if change is None:
-        return {"name": seen.name, "compacted": False, "reason": seen.reason, "warnings": seen.warnings}
+        return {
+            "name": seen.name,
+            "compacted": False,
+            "before": {"tokens": seen.used},
+            "reason": seen.reason,
+            "warnings": seen.warnings,
+        }
     fates = {}
     for fate in FATES:
         count, before, after = change.of(fate)
@@ -166,6 +177,7 @@ def _facts(seen: _Seen) -> dict[str, object]:
         "tried": seen.is_tried,
         "before": {"messages": change.messages_before, "tokens": change.tokens_before},
         "after": {"messages": change.messages_after, "tokens": change.tokens_after},
+        "system_and_tools": change.beside,
         "fates": fates,
         "summary": change.summary,
         "summary_tokens": change.summary_tokens,
@@ -187,6 +199,8 @@ def _show(page: Page, seen: _Seen, change: Change, *, one_below: bool) -> None:
         f"messages: {change.messages_before:,} → {change.messages_after:,}"
     )
     page.line()
+    if change.beside:
+        page.row("  besides", f"{change.beside:,} tokens of system prompt and tools, which stay", columns=14)
     for fate in FATES:
         count, before, after = change.of(fate)
         if count:

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from compactd.cli.context import NOT_IN_FILE
+
 GROUPS = (
-    ("█", ("system", "tools", "not_in_file")),
+    ("█", ("system", "tools", NOT_IN_FILE)),
     ("▓", ("results",)),
     ("▒", ("calls",)),
-    ("░", ("summary", "user", "text")),
+    ("░", ("summary", "user", "text", "reasoning")),
 )
 """How each part is drawn: distinct without colour."""
 
@@ -25,7 +27,7 @@ FEWEST_CELLS = 8
 WHOLE_BAR = CELLS + EDGES + PERCENT_COLUMNS
 """Columns of a bar of so many cells."""
 
-NAMES = {"not_in_file": "not in the file"}
+NAMES = {NOT_IN_FILE: "system prompt and tools (not in the file)"}
 
 
 class Gauge(Struct, frozen=True, kw_only=True):
@@ -37,13 +39,14 @@ class Gauge(Struct, frozen=True, kw_only=True):
     window: int | None
     threshold: int | None
     is_guess: bool
+    is_estimate: bool = False
 
     @property
     def percent_text(self) -> str:
-        """`41 %`; `~41 %` of a window that is a guess."""
+        """`41 %`; `~41 %` of a window that is a guess or an estimate."""
         if not self.window:
             return ""
-        return f"{'~' if self.is_guess else ''}{100 * self.used / self.window:.0f} %"
+        return f"{'~' if self.is_guess or self.is_estimate else ''}{100 * self.used / self.window:.0f} %"
 
 
 def bar(gauge: Gauge, width: int) -> list[str]:

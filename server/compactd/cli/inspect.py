@@ -14,19 +14,21 @@ from compactd.cli import sizes
 from compactd.cli.anatomy import Anatomy, Place, dissect, places_of
 from compactd.cli.command import Argument, Command, Flag, Option
 from compactd.cli.completing import models
+from compactd.cli.context import Context, fill
 from compactd.cli.cost import cost_of
 from compactd.cli.ending import DONE, USAGE, Stop
 from compactd.cli.gauge import Gauge
 from compactd.cli.growth import Growth, forecast, growth_of
-from compactd.cli.inspected import LARGEST, TILES, Inspected, facts_of, show, show_preview
-from compactd.cli.known import Known, beside_messages, known
+from compactd.cli.inspected import LARGEST, TILES, Inspected, Smaller, facts_of, show, show_preview
+from compactd.cli.known import Known, known
 from compactd.cli.loading import KNOWN, TIMEOUT_S, Conversation, append, begin, checked, load
 from compactd.cli.models import pricing_of
 from compactd.cli.output import FORCE, writable, write_beside
 from compactd.cli.page import Page, encodable, note, one_line, plural
 from compactd.cli.waiting import Waiting
-from compactd.client import Client
+from compactd.client import Client, RpcError
 from compactd.core.usage import context_size, normalise
+from compactd.errors import CannotFit
 from compactd.messages import CompactionResult, Message
 from compactd.rpc.wire import StateResult
 
@@ -62,9 +64,9 @@ def run(options: Options, page: Page) -> int:
         with Waiting(f"reading {one_line(source.name)}") as waiting:
             conversation = load(source)
             waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
-            started = begin(client, conversation, model=options.model, window=options.window)
-            session_id = started.session_id
-            facts = known(client, session_id, conversation)
+            begun = begin(client, conversation, model=options.model, window=options.window)
+            session_id = begun.session_id
+            facts = known(client, begun, conversation)
             appended = Asked(lambda: append(client, session_id, conversation.live))
             # We count what each message's blocks take while the daemon counts the messages.
             counted = count(conversation, facts, most=TILES if targets else LARGEST)
@@ -75,13 +77,15 @@ def run(options: Options, page: Page) -> int:
                 lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
             )
             state = client.ask("agent/state", {"session_id": session_id}, StateResult)
-            warnings = (*conversation.warnings, *started.warnings)
+            warnings = (*conversation.warnings, *begun.warnings)
             inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
         if page.is_drawn:
             # A person reads while the compaction is tried.
             show(page, inspected)
         with Waiting("trying a compaction"):
-            inspected = replace(inspected, preview=tried.answer(), is_exact=options.what)
+            preview = inspected.context.compacted(_preview(tried))
+            smaller = None if preview.compacted else _smaller(client, session_id, inspected.context)
+            inspected = replace(inspected, preview=preview, is_exact=options.what, smaller=smaller)
     wrote = _write(inspected, targets)
     if page.is_json:
         page.json({**facts_of(inspected), "output": wrote} if wrote else facts_of(inspected))
@@ -93,6 +97,30 @@ def run(options: Options, page: Page) -> int:
             page.line(f"wrote {path}: {_KINDS[kind]}")
         note(warnings)
     return DONE
+
+
+def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
+    """What was tried; a context that no compaction makes small enough can still be looked at."""
+    try:
+        return tried.answer()
+    except RpcError as error:
+        if error.code != CannotFit.code:
+            raise
+        return CompactionResult(compacted=False, reason=one_line(error.message).rstrip("."))
+
+
+def _smaller(client: Client, session_id: str, context: Context) -> Smaller | None:
+    """What a compaction to a quarter of what the file holds would free; none if that frees nothing either."""
+    target = context.estimate // 4 // 1000 * 1000
+    if not target:
+        return None
+    params = {"session_id": session_id, "dry_run": True, "plan_only": True, "target_tokens": target}
+    try:
+        result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+    except RpcError:
+        return None  # it cannot be as small as that
+    saved = context.compacted(result).tokens_saved
+    return Smaller(target_tokens=target, tokens_saved=saved) if result.compacted and saved > 0 else None
 
 
 _KINDS = {"svg": "a picture", "html": "a page, for any browser"}
@@ -200,23 +228,28 @@ def examine(
     """
     messages = [message for message, _ in conversation.messages]
     live = [message for message, _ in conversation.live]
-    anatomy, live_places = counted.anatomy, counted.live_places
+    live_places = counted.live_places
     usage = known.state.token_usage
     used = usage.current_context_tokens or 0
-    besides = 0
-    if usage.last_prompt_tokens:
-        besides = max(0, (beside_messages(conversation, known.counter) or 0) - known.fixed_tokens)
+    context = fill(counted.anatomy.parts, used)
     pricing = pricing_of(known.lookup) if known.lookup else None
     return Inspected(
         conversation=conversation,
         known=known,
-        anatomy=anatomy,
+        anatomy=replace(
+            counted.anatomy,
+            largest=tuple(
+                replace(entry, tokens=context.shown(entry.tokens)) for entry in counted.anatomy.largest
+            ),
+        ),
+        context=context,
         gauge=Gauge(
-            parts=_parts(anatomy, used, besides),
+            parts=context.parts,
             used=used,
             window=known.window,
             threshold=usage.threshold_tokens if known.state.compaction.enabled else None,
             is_guess=known.is_guess,
+            is_estimate=known.is_estimate,
         ),
         report_message=_reported(live, live_places, usage.last_prompt_tokens),
         growth=counted.growth,
@@ -227,16 +260,6 @@ def examine(
         places=dict(zip(entry_ids, live_places, strict=True)),
         warnings=tuple(warnings),
     )
-
-
-def _parts(anatomy: Anatomy, used: int, besides: int) -> dict[str, int]:
-    """The parts as shares of what is really used: our estimates, stretched or shrunk to what was reported."""
-    besides = min(besides, used)
-    factor = (used - besides) / anatomy.tokens if anatomy.tokens else 0.0
-    return {
-        **{name: round(tokens * factor) for name, tokens in anatomy.parts.items()},
-        "not_in_file": besides,
-    }
 
 
 def _reported(live: Sequence[Message], places: Sequence[Place], base: int) -> int | None:

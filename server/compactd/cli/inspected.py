@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from compactd.cli.anatomy import Anatomy, Entry, Place
+from compactd.cli.context import Context
 from compactd.cli.cost import Cost
 from compactd.cli.gauge import WHOLE_BAR, Gauge, bar, legend_of
 from compactd.cli.growth import LEAST, Forecast, Growth, sparkline
@@ -16,6 +17,7 @@ from compactd.cli.known import NAME_IT, Known
 from compactd.cli.loading import Conversation, about
 from compactd.cli.loading import facts_of as facts_of_file
 from compactd.cli.page import LABEL, WIDEST, Look, Page, plural, shortened
+from compactd.core.recorded import CLAUDE_CODE_BUFFER
 from compactd.core.registry import Pricing
 from compactd.messages import CompactionResult
 
@@ -29,6 +31,15 @@ LARGEST = 10
 TILES = 400
 """Entries that a page shows one by one: the rest is a sum."""
 GAP = 3
+CLAUDE_CODE_LEAST = 2 * CLAUDE_CODE_BUFFER
+"""Tokens of a window from which on it is said when Claude Code compacts by itself."""
+
+
+class Smaller(Struct, frozen=True, kw_only=True):
+    """What a compaction to a target would free at least. Tokens."""
+
+    target_tokens: int
+    tokens_saved: int
 
 
 class Inspected(Struct, frozen=True, kw_only=True):
@@ -37,6 +48,9 @@ class Inspected(Struct, frozen=True, kw_only=True):
     conversation: Conversation
     known: Known
     anatomy: Anatomy
+    """Its largest entries have the tokens that `context` holds of them."""
+    context: Context
+    """The next request, divided."""
     gauge: Gauge
     report_message: int | None
     """The message whose report the current size starts from, counted from 1."""
@@ -48,6 +62,8 @@ class Inspected(Struct, frozen=True, kw_only=True):
     """What a compaction now would do, once it was tried."""
     is_exact: bool = True
     """Its summary was made; else it is counted as the most that it may take."""
+    smaller: Smaller | None = None
+    """What one with a target would free, where one without frees nothing."""
     places: Mapping[str, Place]
     """Of the messages in the context, by entry."""
     all_places: tuple[Place, ...]
@@ -72,11 +88,13 @@ def facts_of(seen: Inspected) -> dict[str, object]:
             "tokens": known.window,
             "model": known.model,
             "confidence": known.confidence,
-            "source": known.state.budget["window"].source,
+            "source": known.window_source,
+            "estimated": known.is_estimate,
         },
         "compacts": {
             "enabled": known.state.compaction.enabled,
             "tokens": usage.threshold_tokens,
+            "by": "compactd",
             "source": known.state.budget["threshold"].source,
             "forecast": seen.forecast,
         },
@@ -92,6 +110,7 @@ def facts_of(seen: Inspected) -> dict[str, object]:
             **msgspec.to_builtins(seen.preview),
             "exact": seen.is_exact or not seen.preview.compacted,
             "turns": turns_of(seen),
+            "with_target": seen.smaller,
         },
         "warnings": seen.warnings,
     }
@@ -120,6 +139,9 @@ def _bar(page: Page, seen: Inspected) -> None:
     else:
         # Wider than text may be: the bar alone, a cell for each percent.
         for line, style in ((first, _BAR_STYLES[look]), *((line, "") for line in rest)):
+            if len(line) > page.width and not line.startswith("▐") and "↑" not in line:
+                page.line(line)  # the legend, which may be longer
+                continue
             page.console.print(line, style=style, no_wrap=True, overflow="ignore", crop=False)
     page.line()
 
@@ -127,7 +149,7 @@ def _bar(page: Page, seen: Inspected) -> None:
 def look_of(seen: Inspected) -> Look:
     """Whether the fill of the window needs attention."""
     if seen.known.state.budget["over"].value:
-        return "bad"
+        return "due" if seen.known.is_guess else "bad"
     threshold = seen.gauge.threshold
     return "due" if threshold is not None and seen.gauge.used >= threshold else ""
 
@@ -182,6 +204,10 @@ def _used(seen: Inspected) -> str:
 def _window(seen: Inspected) -> tuple[str, Look]:
     known = seen.known
     match known.confidence:
+        case _ if known.is_by_file:
+            return f"{known.window_origin}{'; --window N says it' if known.is_guess else ''}", (
+                "due" if known.is_guess else ""
+            )
         case "guess" if known.lookup is None:
             return f"a guess: the file names no model; {NAME_IT}", "due"
         case "guess":
@@ -199,19 +225,29 @@ def _compacts(seen: Inspected) -> tuple[str, str, Look]:
     if not known.state.compaction.enabled:
         source = known.state.compaction.settings["enabled"].source
         return "never", f"automatic compaction is off ({source})", ""
+    number, rule = f"{threshold:,}", _rule(seen)
     if known.state.budget["over"].value:
-        return f"{threshold:,}", "over: the next request does not fit any more", "bad"
+        if known.is_guess:
+            text = f"if the window is {known.window:,} (a guess), the next request does not fit"
+            return number, text, "due"
+        return number, "over: the next request does not fit any more", "bad"
     if seen.gauge.used >= threshold:
-        return f"{threshold:,}", "due: before the next request", "due"
+        return number, f"due: before the next request, {rule}", "due"
     guess = seen.forecast
     if guess is None:
-        return f"{threshold:,}", known.state.budget["threshold"].source, ""
+        return number, rule, ""
     steps = plural(guess.steps, guess.unit)
-    return f"{threshold:,}", f"in about {steps} at {guess.tokens_each:,} tokens {_a(guess.unit)}", ""
+    return number, f"in about {steps} at {guess.tokens_each:,} tokens per {guess.unit}, {rule}", ""
 
 
-def _a(word: str) -> str:
-    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+def _rule(seen: Inspected) -> str:
+    """Whose rule the threshold is: another agent compacts by its own."""
+    rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
+    window = seen.known.window
+    if seen.conversation.format == "claude-code" and window is not None and window > CLAUDE_CODE_LEAST:
+        itself = f"Claude Code itself compacts at about {window - CLAUDE_CODE_BUFFER:,}"
+        return f"{rule}; {itself}{' if the window is right' if seen.known.is_guess else ''}"
+    return rule
 
 
 def _largest(page: Page, largest: Sequence[Entry]) -> None:
@@ -266,7 +302,11 @@ def preview_text(seen: Inspected) -> str:
     preview = seen.preview
     if not preview.compacted:
         reason = preview.reason.removeprefix("nothing to compact: ")
-        return f"a compaction now would free nothing: {reason}"
+        text = f"a compaction now would free nothing: {reason}"
+        if seen.smaller is None:
+            return text
+        option = f"--target {seen.smaller.target_tokens // 1000}k"
+        return f"{text}; `compactd compact FILE {option}` would free at least {seen.smaller.tokens_saved:,}"
     least = "" if seen.is_exact else "at least "
     return f"a compaction now would free {least}{preview.tokens_saved:,} tokens"
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from compactd.core.entries import Entry, EntryId, UsageReported
 from compactd.core.fold import Fold
+from compactd.core.recorded import Recorded
 from compactd.formats.neutral import decode_message
 from compactd.formats.neutral_out import encode_message
 from compactd.formats.session_file import Line
@@ -29,6 +30,8 @@ class Journal(Struct, frozen=True, kw_only=True):
     system_prompt: str | None
     tools: tuple[Raw, ...]
     context_window: int | None
+    recorded: Recorded
+    """The window that the file showed, if the session was imported."""
 
 
 def read_journal(data: bytes) -> Journal | None:
@@ -61,6 +64,7 @@ def read_journal(data: bytes) -> Journal | None:
         system_prompt=state.system_prompt,
         tools=state.tools,
         context_window=state.model.context_window,
+        recorded=Recorded(window=state.model.recorded_window, source=state.model.recorded_source),
     )
 
 

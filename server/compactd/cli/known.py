@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct
 
-from compactd.cli.loading import Conversation
+from compactd.cli.loading import Begun, Conversation
 from compactd.client import Client
 from compactd.core.profiles import PROFILES
-from compactd.core.tokens import Counter, message_tokens, system_tokens, tool_tokens
-from compactd.core.usage import context_size, normalise
+from compactd.core.recorded import Recorded
+from compactd.core.tokens import Counter, system_tokens, tool_tokens
 from compactd.messages import Confidence, Tool
 from compactd.providers.counters import counter_for
 from compactd.rpc.wire import LookupResult, StateResult
@@ -22,6 +22,8 @@ class Known(Struct, frozen=True, kw_only=True):
     """A session's model, as far as it is known."""
 
     state: StateResult
+    recorded: Recorded
+    """What the session's file tells of the window."""
     lookup: LookupResult | None
     """None where no model is named."""
     counter: Counter
@@ -45,14 +47,31 @@ class Known(Struct, frozen=True, kw_only=True):
         return self.state.token_usage.context_window
 
     @property
+    def is_by_file(self) -> bool:
+        """The window is the one that the session's file shows."""
+        return self.recorded.window is not None and self.recorded.window == self.window
+
+    @property
     def confidence(self) -> Confidence:
         """Of the window."""
+        if self.is_by_file:
+            return "guess" if self.recorded.is_guess else "observed"
         return self.state.token_usage.context_window_confidence
 
     @property
     def is_guess(self) -> bool:
         """True where nobody recorded the window."""
         return self.confidence == "guess"
+
+    @property
+    def is_estimate(self) -> bool:
+        """True where the window is worked out from what happened in the session."""
+        return self.is_by_file and self.recorded.is_estimate
+
+    @property
+    def window_source(self) -> str | None:
+        """Where the window comes from, in words."""
+        return self.recorded.source if self.is_by_file else self.state.budget["window"].source
 
     @property
     def model(self) -> str | None:
@@ -63,14 +82,16 @@ class Known(Struct, frozen=True, kw_only=True):
 
     @property
     def window_number(self) -> str:
-        """`200,000`; with a question mark where it is a guess."""
+        """`200,000`; `~200,000` for an estimate, `128,000?` for a guess."""
         if self.window is None:
             return "unknown"
-        return f"{self.window:,}{'?' if self.is_guess else ''}"
+        return f"{'~' if self.is_estimate else ''}{self.window:,}{'?' if self.is_guess else ''}"
 
     @property
     def window_origin(self) -> str:
         """Where the window comes from, in a few words."""
+        if self.is_by_file:
+            return f"{'a guess: ' if self.is_guess else ''}{self.recorded.source}"
         match self.confidence:
             case "override":
                 return "given by you"
@@ -82,9 +103,9 @@ class Known(Struct, frozen=True, kw_only=True):
                 return f"registry: {confidence}"
 
 
-def known(client: Client, session_id: str, conversation: Conversation) -> Known:
+def known(client: Client, begun: Begun, conversation: Conversation) -> Known:
     """Asks the daemon what it knows of a session's model."""
-    state = client.ask("agent/state", {"session_id": session_id}, StateResult)
+    state = client.ask("agent/state", {"session_id": begun.session_id}, StateResult)
     lookup = None
     if state.model is not None:
         lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
@@ -92,6 +113,7 @@ def known(client: Client, session_id: str, conversation: Conversation) -> Known:
     tools = [msgspec.json.decode(raw, type=Tool) for raw in conversation.tools]
     return Known(
         state=state,
+        recorded=begun.recorded,
         lookup=lookup,
         counter=counter,
         system_tokens=system_tokens(conversation.system_prompt, counter),
@@ -106,25 +128,9 @@ def counter_of(state: StateResult, lookup: LookupResult | None) -> Counter:
     if estimator == "chars4":
         profile = msgspec.json.decode(settings["profile"].value, type=str)
         estimator = PROFILES[profile].rules.chars4
-    return counter_for(estimator, lookup.tokenizer if lookup else None)
+    return counter_for(estimator, lookup.tokenizer if lookup else None, lookup.model if lookup else None)
 
 
 def named(found: LookupResult) -> str:
     """`provider/model`."""
     return found.model if found.provider is None else f"{found.provider}/{found.model}"
-
-
-def beside_messages(conversation: Conversation, counter: Counter) -> int | None:
-    """Tokens that the provider reports beside the messages: system prompt, tools.
-
-    The input of the first answer that has a report, less our estimate of what precedes it; none where no
-    answer has one. O(messages before it).
-    """
-    before = 0
-    for message, _ in conversation.messages:
-        if message.role == "assistant" and message.usage is not None:
-            size = context_size(normalise(message.usage)[0])
-            if size > 0:
-                return max(0, size - before)
-        before += message_tokens(message, counter)
-    return None

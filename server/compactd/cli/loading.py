@@ -14,14 +14,15 @@ from compactd.cli.ending import USAGE, Stop
 from compactd.cli.journal import read_journal
 from compactd.cli.page import plural
 from compactd.client import Client
-from compactd.core.entries import is_summary
+from compactd.core.profiles import DEFAULT_WINDOW
+from compactd.core.recorded import NOTHING_RECORDED, Evidence, Recorded, accepted_sizes, window_by_file
 from compactd.errors import CompactdError, FormatNotSupported, LimitExceeded
 from compactd.formats.detect import NAMES, read
 from compactd.formats.gathering import gathered
 from compactd.formats.mending import mended, split_prompt
-from compactd.formats.session_file import Line, SessionFile
+from compactd.formats.session_file import Line, SessionFile, live_places
 from compactd.formats.source import FILE_BYTES, bytes_of, too_large
-from compactd.rpc.wire import AppendResult, StartResult
+from compactd.rpc.wire import AppendResult, LookupResult, StartResult
 
 BATCH_BYTES = 8_000_000
 """Of one append: far below the daemon's limit for a frame."""
@@ -58,6 +59,12 @@ class Conversation(Struct, frozen=True, kw_only=True):
     """Numbers of the messages after which one happened, where no summary stands among `messages`."""
     context_window: int | None
     """Where the file tells what its session was given."""
+    evidence: tuple[Evidence, ...]
+    """What the file tells of the window of `model`."""
+    accepted: tuple[int, ...]
+    """The sizes of the requests that `model` answered, by its reports in the file. Tokens."""
+    recorded: Recorded | None = None
+    """Of our own journals: what they keep of the window that an imported file showed."""
     warnings: tuple[str, ...]
 
 
@@ -118,8 +125,12 @@ def file_in(path: Path, data: bytes, format: str = "auto") -> SessionFile:
 def load(path: Path) -> Conversation:
     """The conversation in a session file. Raises `Stop` where there is none."""
     data = bytes_at(path)
-    file = file_in(path, data)
-    conversation = _conversation(path, file)
+    return loaded(path, data, file_in(path, data))
+
+
+def loaded(path: Path, data: bytes, file: SessionFile) -> Conversation:
+    """The conversation in `data`, which was read as `file`."""
+    conversation = conversation_of(path, file)
     journal = read_journal(data) if file.format == "compactd" else None
     if journal is None:
         return conversation
@@ -132,14 +143,23 @@ def load(path: Path) -> Conversation:
         tools=journal.tools,
         compacted_after=journal.compacted_after,
         context_window=journal.context_window,
+        evidence=(),
+        accepted=(),
+        recorded=journal.recorded,
     )
 
 
-def _conversation(path: Path, file: SessionFile) -> Conversation:
+def conversation_of(path: Path, file: SessionFile) -> Conversation:
+    """The session that was read from `path`, as it is handed to a daemon."""
     prompt, messages = split_prompt(file)
     warnings: list[str] = []
     lines = tuple(mended(messages, warnings))
-    live = _live(file, lines, len(file.messages) - len(lines))
+    lifted = len(file.messages) - len(lines)
+    live = live_places(
+        [message for message, _ in lines],
+        {at - lifted: kept - lifted for at, kept in file.first_kept},
+        {at - lifted: [place - lifted for place in places] for at, places in file.pinned},
+    )
     return Conversation(
         format=file.format,
         name=_shortened(file.session_id) if file.session_id else path.name,
@@ -155,21 +175,10 @@ def _conversation(path: Path, file: SessionFile) -> Conversation:
         compactions=file.compactions,
         compacted_after=(),
         context_window=None,
+        evidence=file.evidence,
+        accepted=tuple(accepted_sizes(message for message, _ in file.messages[file.model_from :])),
         warnings=(*file.warnings, *warnings),
     )
-
-
-def _live(file: SessionFile, lines: Sequence[Line], lifted: int) -> list[int]:
-    """The places of the messages that the next request holds: the last summary, what stayed, what followed.
-
-    `lifted`: messages at the file's beginning that are not among `lines`.
-    """
-    last = max((at for at, (message, _) in enumerate(lines) if is_summary(message)), default=-1)
-    if last < 0:
-        return list(range(len(lines)))
-    kept = dict(file.first_kept).get(last + lifted, last + lifted) - lifted
-    pinned = [at - lifted for at in dict(file.pinned).get(last + lifted, ()) if at >= lifted]
-    return [last, *pinned, *range(max(0, kept), last), *range(last + 1, len(lines))]
 
 
 def _shortened(session_id: str) -> str:
@@ -178,11 +187,29 @@ def _shortened(session_id: str) -> str:
     return parts[0] if [len(part) for part in parts] == [8, 4, 4, 4, 12] else session_id
 
 
+class Begun(Struct, frozen=True, kw_only=True):
+    """A session in a daemon, without messages."""
+
+    started: StartResult
+    recorded: Recorded
+    """What the file tells of its window."""
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.started.session_id
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What starting it told, and what of the file's window is not believed."""
+        return (*self.started.warnings, *self.recorded.doubts)
+
+
 class Fed(Struct, frozen=True, kw_only=True):
     """A conversation in a daemon."""
 
     session_id: str
-    started: StartResult
+    begun: Begun
     entry_ids: tuple[str, ...]
     """Of each message."""
 
@@ -200,22 +227,29 @@ def feed(
     `model` and `window` (tokens) replace what the file says. `live_only`: no messages that were compacted
     away before.
     """
-    started = begin(client, conversation, model=model, window=window)
+    begun = begin(client, conversation, model=model, window=window)
     lines = conversation.live if live_only else conversation.messages
-    entry_ids = append(client, started.session_id, lines)
-    return Fed(session_id=started.session_id, started=started, entry_ids=entry_ids)
+    entry_ids = append(client, begun.session_id, lines)
+    return Fed(session_id=begun.session_id, begun=begun, entry_ids=entry_ids)
 
 
-def begin(
-    client: Client, conversation: Conversation, *, model: str | None, window: int | None
-) -> StartResult:
-    """Starts a session that is kept in memory alone, without its messages; see `feed`."""
-    return client.ask(
+def begin(client: Client, conversation: Conversation, *, model: str | None, window: int | None) -> Begun:
+    """Starts a session that is kept in memory alone, without its messages; see `feed`.
+
+    Its window is the one that is given, else what the file shows (`core/recorded.py`), else what is known of
+    the model.
+    """
+    given = window or conversation.context_window
+    recorded = NOTHING_RECORDED
+    if given is None and model in (None, conversation.model):
+        evidence, accepted = conversation.evidence, conversation.accepted
+        recorded = conversation.recorded or recorded_of(client, conversation.model, evidence, accepted)
+    started = client.ask(
         "session/start",
         {
             "persist": False,
             "model": model or conversation.model,
-            "context_window": window or conversation.context_window,
+            "context_window": given or recorded.window,
             "system_prompt": conversation.system_prompt,
             "tools": conversation.tools or None,
             # Not the folder that the file names: its settings, which the user may trust, are not this file's.
@@ -225,6 +259,29 @@ def begin(
         StartResult,
         timeout_s=TIMEOUT_S,
     )
+    return Begun(started=started, recorded=recorded)
+
+
+def recorded_of(
+    client: Client, model: str | None, evidence: Sequence[Evidence], accepted: Sequence[int]
+) -> Recorded:
+    """What a session's file tells of its window, beside what is known of its model."""
+    found = None if model is None else client.ask("models/lookup", {"model": model}, LookupResult)
+    return recorded_beside(found, evidence, accepted)
+
+
+def recorded_beside(
+    found: LookupResult | None, evidence: Sequence[Evidence], accepted: Sequence[int]
+) -> Recorded:
+    """The same, beside what was `found` of the model; none if no model is named."""
+    if found is None or found.confidence == "guess":
+        guess = DEFAULT_WINDOW if found is None else found.context_window
+        return window_by_file(evidence, accepted, None, guess)
+    recorded = window_by_file(evidence, accepted, found.context_window)
+    if recorded.window is None or recorded.window == found.context_window:
+        return recorded
+    against = f"{found.source.partition(':')[0]} says {found.context_window:,} ({found.confidence})"
+    return replace(recorded, source=f"{recorded.source}; {against}")
 
 
 def append(client: Client, session_id: str, lines: Sequence[Line]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from compactd.cli.anatomy import PARTS, Entry
+from compactd.cli.context import NOT_IN_FILE
 from compactd.cli.cost import price_of
 from compactd.cli.gauge import NAMES, share
 from compactd.cli.inspected import TILES, Figure, Inspected, figures_of, preview_rows, preview_text
@@ -16,6 +17,9 @@ from compactd.cli.page import one_line
 from compactd.core.usage import context_size, normalise
 
 T = TypeVar("T")
+
+FIXED = ("system", "tools", NOT_IN_FILE)
+"""Parts that have no entries."""
 
 KINDS = {
     "system": "fixed",
@@ -26,10 +30,11 @@ KINDS = {
     "summary": "summary",
     "user": "user",
     "text": "text",
+    "reasoning": "text",
 }
 """The colour of each part."""
 
-ORDER = ("system", "tools", "not_in_file", "results", "calls", "summary", "user", "text")
+ORDER = ("system", "tools", "not_in_file", "results", "calls", "summary", "user", "text", "reasoning")
 """Along the bar: as a terminal's shades have it."""
 
 _ENTRY_KINDS = {"tool result": "results", "tool call": "calls", "system": "fixed"}
@@ -97,7 +102,7 @@ def picture_of(seen: Inspected) -> Picture:
     """All that is drawn. O(messages)."""
     conversation = seen.conversation
     entries = seen.anatomy.largest[:TILES]
-    fixed = sum(seen.anatomy.parts[name] for name in ("system", "tools"))
+    parts = seen.context.parts
     shown = sum(entry.tokens for entry in entries)
     return Picture(
         title=one_line(conversation.title or conversation.name),
@@ -115,7 +120,7 @@ def picture_of(seen: Inspected) -> Picture:
         figures=tuple(figures_of(seen)),
         entries=entries,
         rest_count=max(0, seen.anatomy.count - len(entries)),
-        rest_tokens=max(0, seen.anatomy.tokens - fixed - shown),
+        rest_tokens=max(0, seen.context.used - sum(parts[name] for name in FIXED) - shown),
         points=tuple(
             Point(size.turn, size.tokens, size.since) for size in thinned(seen.growth.sizes, POINTS)
         ),

@@ -7,8 +7,10 @@ from typing import Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.cli.anatomy import told_of
+from compactd.cli.context import fill
 from compactd.core.entries import Compacted, Entry, Item, View
 from compactd.core.fold import Fold
 from compactd.core.in_force import Step
@@ -35,7 +37,7 @@ class Row(Struct, frozen=True, kw_only=True):
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """What a compaction changed. Tokens of the messages, without system prompt and tools."""
+    """What a compaction changed. Tokens."""
 
     rows: tuple[Row, ...]
     """The view before, in its order."""
@@ -43,7 +45,10 @@ class Change(Struct, frozen=True, kw_only=True):
     """Empty where nothing was summarised."""
     summary_tokens: int
     tokens_before: int
+    """Of the whole request."""
     tokens_after: int
+    beside: int
+    """Of both, system prompt and tools, in the file or not."""
     messages_before: int
     messages_after: int
     at: float
@@ -57,10 +62,11 @@ class Change(Struct, frozen=True, kw_only=True):
         return len(rows), sum(row.tokens for row in rows), sum(row.tokens_after for row in rows)
 
 
-def last_change(data: bytes, working_dir: str | None = None) -> Change | None:
+def last_change(data: bytes, working_dir: str | None = None, used: int | None = None) -> Change | None:
     """What the last compaction in force of the journal `data` changed; none where there is none.
 
-    Raises `ValueError` where the journal is damaged or of another version. O(bytes), twice.
+    `used`: the tokens of the request before it; by default what the journal tells. Raises `ValueError` where
+    the journal is damaged or of another version. O(bytes), twice.
     """
     found = scan(data)
     if found.damage is not None or not found.records:
@@ -70,7 +76,7 @@ def last_change(data: bytes, working_dir: str | None = None) -> Change | None:
         entries: list[Entry] = [decode(record) for record in found.records]
         whole = _folded(entries)
         steps = whole.steps_in_force()
-        return _change(entries, steps[-1], working_dir) if steps else None
+        return _change(entries, steps[-1], working_dir, used) if steps else None
     except (msgspec.MsgspecError, LookupError) as error:
         raise ValueError("the journal is damaged") from error
 
@@ -82,18 +88,31 @@ def _folded(entries: Sequence[Entry]) -> Fold:
     return state
 
 
-def _change(entries: Sequence[Entry], step: Step, working_dir: str | None) -> Change:
+def _change(entries: Sequence[Entry], step: Step, working_dir: str | None, used: int | None) -> Change:
     at = next(n for n, entry in enumerate(entries) if isinstance(entry, type(step)) and entry.id == step.id)
     state = _folded(entries[:at])
     before = state.view()
+    parts = {"fixed": sum(state.fixed), "messages": before.tokens}
+    context = fill(parts, state.size if used is None else used)
     state.apply(entries[at])
     after = state.view()
+    found = list(_rows(before, after, step, working_dir))
+    tokens = context.shown_each([row.tokens for row in found])
+    rows = tuple(
+        replace(row, tokens=now, tokens_after=now if row.tokens_after == row.tokens else then)
+        for row, now, then in zip(
+            found, tokens, map(context.shown, (row.tokens_after for row in found)), strict=True
+        )
+    )
+    summary_tokens = context.shown(step.summary_tokens) if isinstance(step, Compacted) else 0
+    beside = max(0, context.used - sum(row.tokens for row in rows))
     return Change(
-        rows=tuple(_rows(before, after, step, working_dir)),
+        rows=rows,
         summary=step.summary if isinstance(step, Compacted) else "",
-        summary_tokens=step.summary_tokens if isinstance(step, Compacted) else 0,
-        tokens_before=before.tokens,
-        tokens_after=after.tokens,
+        summary_tokens=summary_tokens,
+        tokens_before=context.used,
+        tokens_after=beside + summary_tokens + sum(row.tokens_after for row in rows),
+        beside=beside,
         messages_before=len(before.items),
         messages_after=len(after.items),
         at=step.at,

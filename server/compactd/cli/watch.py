@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 from typing import NoReturn, Protocol
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compactd.cli import sizes
 from compactd.cli.agents import AGENTS, newest
@@ -19,9 +21,11 @@ from compactd.cli.completing import models
 from compactd.cli.drawing.markup import short
 from compactd.cli.ending import DONE, NOTHING_TO_DO, USAGE, Stop
 from compactd.cli.known import counter_of
+from compactd.cli.loading import recorded_beside
 from compactd.cli.page import Look, Page, encodable, one_line, plural, shortened
 from compactd.cli.watched import Limits, Reading, Unreadable, Watched
 from compactd.client import Client
+from compactd.core.recorded import NOTHING_RECORDED, Evidence
 from compactd.core.visible import visible_json
 from compactd.rpc.wire import LookupResult, StartResult, StateResult
 
@@ -32,8 +36,10 @@ replaced or not there yet; nothing is changed and nothing sent anywhere.
 
   ctx 41 % · 82k/200k · compacts in ~34 turns
 
-A guess shows its doubt, as in `ctx ~63 % · 81k/128k?`. With --agent and no FILE: the
-session that agent wrote last in this folder, and each that follows it.
+A guess shows its doubt, as in `ctx ~63 % · 81k/128k?`; `~200k` is an estimate from what
+the file shows. When it compacts is told by compactd's rule; an agent has its own.
+With --agent and no FILE: the session that agent wrote last in this folder, and each
+that follows it.
 """
 
 POLL_S = 0.5
@@ -133,31 +139,53 @@ class _Known:
     def __init__(self, model: str | None, window: int | None) -> None:
         self._model = model
         self._window = window
-        self._answers: dict[str | None, Limits] = {}
+        self._found: dict[str | None, LookupResult | None] = {}
+        self._answers: dict[tuple[str | None, int | None], Limits] = {}
 
-    def limits(self, model: str | None) -> Limits:
-        """Of the model that was given, else of `model`. The daemon runs no longer than for the answer."""
+    def limits(
+        self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
+    ) -> Limits:
+        """Of the model that was given, else of `model`; the window is the one that was given, else what the
+        file shows, else what is known of the model. The daemon runs no longer than for the answer."""
         name = self._model or model
-        if name not in self._answers:
+        recorded = NOTHING_RECORDED
+        if self._window is None and name == model and (evidence or accepted):
+            recorded = recorded_beside(self._found[name], evidence, accepted)
+        window = self._window or recorded.window
+        if (name, window) not in self._answers:
             with Client() as client:
-                self._answers[name] = _asked(client, name, self._window)
-        return self._answers[name]
+                self._answers[name, window] = self._asked(client, name, window)
+        limits = self._answers[name, window]
+        if recorded.window is None or recorded.window != limits.window:
+            return limits
+        return replace(
+            limits,
+            confidence="guess" if recorded.is_guess else "observed",
+            source=recorded.source,
+            is_estimate=recorded.is_estimate,
+        )
+
+    def _asked(self, client: Client, model: str | None, window: int | None) -> Limits:
+        limits, self._found[model] = _asked(client, model, window)
+        return limits
 
 
-def _asked(client: Client, model: str | None, window: int | None) -> Limits:
+def _asked(client: Client, model: str | None, window: int | None) -> tuple[Limits, LookupResult | None]:
     params = {"persist": False, "model": model, "context_window": window}
     session_id = client.ask("session/start", params, StartResult).session_id
     state = client.ask("agent/state", {"session_id": session_id}, StateResult)
     lookup = None
     if state.model is not None:
         lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
-    return Limits(
+    limits = Limits(
         model=state.model,
         window=state.token_usage.context_window,
         confidence=state.token_usage.context_window_confidence,
         threshold=state.token_usage.threshold_tokens if state.compaction.enabled else None,
         counter=counter_of(state, lookup),
+        source=state.budget["window"].source or "",
     )
+    return limits, lookup
 
 
 # --- what is told -------------------------------------------------------------------------------------
@@ -174,10 +202,12 @@ def _parts(reading: Reading) -> list[str]:
     used = f"{'~' if is_estimated else ''}{short(reading.used)}"
     if percent is None or limits.window is None:
         return [f"ctx {used}"]
-    about = "~" if is_estimated or limits.is_guess else ""
-    parts = [f"ctx {about}{percent:.0f} %", f"{used}/{short(limits.window)}{'?' if limits.is_guess else ''}"]
+    about = "~" if is_estimated or limits.is_guess or limits.is_estimate else ""
+    window = f"{'~' if limits.is_estimate else ''}{short(limits.window)}{'?' if limits.is_guess else ''}"
+    parts = [f"ctx {about}{percent:.0f} %", f"{used}/{window}"]
     if reading.used > limits.window:
-        parts.append("over: the next request does not fit")
+        fits = "the next request does not fit"
+        parts.append(f"if that guess is right, {fits}" if limits.is_guess else f"over: {fits}")
     elif limits.threshold is not None and reading.used >= limits.threshold:
         parts.append("compacts before the next request")
     elif reading.forecast is not None:
@@ -189,7 +219,7 @@ def look_of(reading: Reading) -> Look:
     """Whether it needs attention: red over, yellow due, due soon, or a guess."""
     limits, soon = reading.limits, reading.forecast
     if limits.window is not None and reading.used > limits.window:
-        return "bad"
+        return "due" if limits.is_guess else "bad"
     is_due = limits.threshold is not None and reading.used >= limits.threshold
     is_soon = soon is not None and soon.unit == "turn" and soon.steps <= SOON
     return "due" if is_due or is_soon or limits.is_guess else ""
@@ -214,6 +244,7 @@ def facts_of(reading: Reading) -> dict[str, object]:
         "source": reading.source,
         "window": limits.window,
         "window_confidence": limits.confidence,
+        "window_source": limits.source,
         "percent": None if percent is None else round(percent, 2),
         "threshold": limits.threshold,
         "forecast": reading.forecast,

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import Protocol
 
 from msgspec import Struct
 
 from compactd.cli.growth import Forecast
-from compactd.cli.journal import read_journal
+from compactd.cli.loading import loaded
 from compactd.cli.metering import Meter
 from compactd.cli.tailing import Gone, News, Tail
-from compactd.core.tokens import Counter, system_tokens
+from compactd.core.recorded import Evidence, accepted_sizes
+from compactd.core.tokens import Counter, system_tokens, tool_tokens
 from compactd.errors import CompactdError
 from compactd.formats.detect import detect, read
 from compactd.formats.gathering import gathered
 from compactd.formats.growing import Branched, Growing, growing
+from compactd.formats.tools import decode_tool
 from compactd.messages import Confidence
 
 END_BYTES = 4_000_000
 """Of a longer file only the beginning and so much of the end are read, where the end holds a report."""
 HEAD_BYTES = 65_536
 """Of the beginning: what says which format and whose session it is."""
+BOUNDARY = b'"compactMetadata"'
+REPORT = b'"usage"'
 PATIENCE = 50
 """A file that has to be read whole is not read again before so many times as long as it took have passed."""
 
@@ -36,11 +41,25 @@ class Limits(Struct, frozen=True, kw_only=True):
     threshold: int | None
     """None where automatic compaction is off."""
     counter: Counter
+    source: str = ""
+    """Where `window` comes from, in words."""
+    is_estimate: bool = False
+    """`window` is worked out from what happened in the session."""
 
     @property
     def is_guess(self) -> bool:
         """Nobody recorded the window."""
         return self.confidence == "guess"
+
+
+class LimitsOf(Protocol):
+    """Answers for a model's name, or none, and what a session's file tells of its window."""
+
+    def __call__(
+        self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
+    ) -> Limits:
+        """The limits of a session."""
+        ...
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -72,16 +91,17 @@ class Unreadable(Struct, frozen=True):
 
 
 class Watched:
-    """One session file, looked at again and again. `limits_of` answers for a model's name, or none."""
+    """One session file, looked at again and again."""
 
-    def __init__(self, path: Path, limits_of: Callable[[str | None], Limits]) -> None:
+    def __init__(self, path: Path, limits_of: LimitsOf) -> None:
         self.path = path
         self._limits_of = limits_of
         self._tail = Tail(path)
         self._format: str | None = None
         self._growing: Growing | None = None
         self._meter: Meter | None = None
-        self._limits: Limits | None = None
+        self._skipped: list[int] = []
+        """The sizes of accepted requests in the part of a long file that is not read."""
         self._model: str | None = None
         self._rest = b""
         """A line that has no end yet."""
@@ -108,7 +128,7 @@ class Watched:
 
     def _anew(self) -> None:
         self._format, self._growing, self._meter, self._rest = None, None, None, b""
-        self._limits = None
+        self._skipped = []
         self._is_behind = False
 
     def _taken(self, data: bytes, *, is_anew: bool) -> Reading | Unreadable | None:
@@ -163,12 +183,19 @@ class Watched:
         if head is None or end is None or not start:
             return None
         head.feed(data[: data.rfind(b"\n", 0, HEAD_BYTES) + 1])
+        for line in _compactions(data[:start]):
+            head.feed(line)
         self._feed(end, data[start:])
+        if end.session.model in (None, head.session.model):
+            # What tells of the window may stand in the part that is not read.
+            end.session.evidence = [*head.session.evidence, *end.session.evidence]
+            begun = () if head.begun is None else (head.begun,)
+            self._skipped = accepted_sizes([*(message for message, _ in head.session.messages), *begun])
         end.session.model = end.session.model or head.session.model
         end.session.system_prompt = end.session.system_prompt or head.session.system_prompt
         if any(message.usage is not None for message, _ in end.session.messages):
             return end
-        self._rest = b""
+        self._rest, self._skipped = b"", []
         return None
 
     # --- as a whole -----------------------------------------------------------------------------------
@@ -186,15 +213,14 @@ class Watched:
         except CompactdError as error:
             # A document that is being written is none for a moment.
             return Unreadable(error.message.partition(";")[0])
-        limits = self._limits_of(file.model)
-        meter = Meter(limits.counter)
-        fixed = system_tokens(file.system_prompt, limits.counter)
-        journal = read_journal(data) if self._format == "compactd" else None
-        if journal is None:
-            meter.take(file.messages, None, dict(file.first_kept), dict(file.pinned), fixed)
-        else:
-            # Ours say themselves what is in the context.
-            meter.take(journal.live, None, {}, {}, system_tokens(journal.system_prompt, limits.counter))
+        conversation = loaded(self.path, data, file)
+        counter = self._limits_of(conversation.model).counter
+        meter = Meter(counter)
+        fixed = system_tokens(conversation.system_prompt, counter)
+        fixed += sum(tool_tokens(decode_tool(raw), counter) for raw in conversation.tools)
+        # Those that are in the context, as all other commands take it.
+        meter.take(conversation.live, None, {}, {}, fixed)
+        limits = self._limits_of(conversation.model, conversation.evidence, conversation.accepted)
         self._not_before = monotonic() + PATIENCE * (monotonic() - began)
         return self._read_from(meter, limits, file.compactions)
 
@@ -205,31 +231,42 @@ class Watched:
         if session is None:
             return None
         collected = session.session
-        limits = self._limits
-        if self._meter is None or limits is None or self._model != collected.model:
+        counter = self._limits_of(collected.model).counter
+        if self._meter is None or self._model != collected.model:
             # Another model counts otherwise.
             self._model = collected.model
-            self._limits = limits = self._limits_of(collected.model)
-            self._meter = Meter(limits.counter)
-        fixed = system_tokens(collected.system_prompt, limits.counter)
+            self._meter = Meter(counter)
+        fixed = system_tokens(collected.system_prompt, counter)
         self._meter.take(collected.messages, session.begun, collected.first_kept, collected.pinned, fixed)
+        accepted = [*self._skipped, *self._meter.accepted(collected.model_from)]
+        limits = self._limits_of(collected.model, collected.evidence, accepted)
         return self._read_from(self._meter, limits, collected.compactions)
 
     def _read_from(self, meter: Meter, limits: Limits, compactions: int) -> Reading | Unreadable:
-        last = meter.last
-        if last is None:
+        if not meter.count:
             return Unreadable("it holds no messages yet")
-        source = "measured" if last.is_reported else "mixed" if last.is_measured else "estimated"
         return Reading(
             file=self.path,
             format=self._format or "",
-            used=last.used,
-            source=source,
+            used=meter.used,
+            source=meter.source,
             limits=limits,
             forecast=meter.forecast(limits.threshold),
             compactions=compactions,
             messages=meter.count,
         )
+
+
+def _compactions(data: bytes) -> Iterator[bytes]:
+    """Claude Code's lines that tell of a compaction, each after the last answer before it. O(bytes)."""
+    at = 0
+    while (at := data.find(BOUNDARY, at)) >= 0:
+        report = data.rfind(REPORT, 0, at)
+        for place in (report, at):
+            if place >= 0:
+                end = data.find(b"\n", place)
+                yield data[data.rfind(b"\n", 0, place) + 1 : len(data) if end < 0 else end + 1]
+        at += len(BOUNDARY)
 
 
 def is_whole_object(line: bytes) -> bool:

@@ -187,6 +187,11 @@ class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=Tru
     context_window: int | None = None
     """The window that `session/start` gave for it."""
     epoch: int = 1
+    recorded_window: int | None = None
+    """The window that an imported file shows for it (`core/recorded.py`). Versions before 2026-12 leave it
+    out."""
+    recorded_source: str = ""
+    """Where `recorded_window` comes from, in words."""
 
     def __post_init__(self) -> None:
         # Also for a journal of a version that kept what stood in it beside the address.

@@ -64,14 +64,26 @@ def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None)
             rejected=is_refused,
         )
     if known is None:
-        return Window(
+        unknown = Window(
             source="no model is named",
             reported=reported,
             observed=refused,
             observed_source=source,
             rejected=is_refused,
         )
-    return replace(known_window(known, learned), reported=reported, rejected=is_refused)
+        return _as_recorded(fold, unknown)
+    return _as_recorded(fold, replace(known_window(known, learned), reported=reported, rejected=is_refused))
+
+
+def _as_recorded(fold: Fold, known: Window) -> Window:
+    """`known` with the window that the imported file shows, until a request larger than that is accepted."""
+    recorded = fold.model.recorded_window
+    if recorded is None or fold.last_prompt_tokens > recorded:
+        return known
+    source = fold.model.recorded_source
+    if known.window is not None and known.confidence != "guess":
+        source = f"{source}; the registry says {known.window:,} ({known.confidence})"
+    return replace(known, window=recorded, confidence="observed", source=source)
 
 
 def known_window(known: Lookup, learned: Observed | None) -> Window:

@@ -245,8 +245,42 @@ def block_tokens(block: Block, counter: Counter) -> int:
             return image_tokens(block, _pictures(counter))
         case Document():
             return _document_tokens(block, counter)
-        case Opaque(raw=raw) | Unknown(raw=raw):
+        case Opaque(raw=raw):
+            encrypted = encrypted_reasoning(block)
+            return blob_tokens(bytes(raw)) if encrypted is None else encrypted_tokens(len(encrypted))
+        case Unknown(raw=raw):
             return blob_tokens(bytes(raw))
+
+
+class _Reasoning(Struct, frozen=True):
+    """An item of reasoning of OpenAI's Responses API."""
+
+    type: str = ""
+    encrypted_content: str | None = None
+
+
+_decode_reasoning = msgspec.json.Decoder(_Reasoning).decode
+
+
+def encrypted_reasoning(block: Opaque) -> str | None:
+    """The encrypted text of a reasoning item; none if the block is something else. O(block)."""
+    try:
+        item = _decode_reasoning(block.raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return item.encrypted_content if item.type == "reasoning" else None
+
+
+def is_encrypted_reasoning(block: Opaque) -> bool:
+    """True for reasoning that only the provider can read. O(block)."""
+    return encrypted_reasoning(block) is not None
+
+
+def encrypted_tokens(characters: int) -> int:
+    """Tokens of reasoning whose encrypted form has so many characters: what base64 decodes to, less 650 bytes
+    around the text, at 4 bytes a token, as Codex CLI estimates it (openai/codex,
+    codex-rs/core/src/context_manager/history.rs, `estimate_reasoning_length`, read 2026-11)."""
+    return (max(0, characters * 3 // 4 - 650) + 3) // 4
 
 
 def system_tokens(system_prompt: str | None, counter: Counter) -> int:

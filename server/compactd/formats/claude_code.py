@@ -34,7 +34,7 @@ from compactd.errors import CompactdError
 from compactd.formats.anthropic import read_content
 from compactd.formats.claude_code_queue import Between, Delivered, Queue
 from compactd.formats.lines import records
-from compactd.formats.loose import object_in, text_in
+from compactd.formats.loose import count_in, object_in, text_in
 from compactd.formats.parts import NULL, fields
 from compactd.formats.session_file import Collected, SessionFile, is_true, numbered, text_field, unix_seconds
 from compactd.messages import Author, Block, BlockMeta, Message, Meta, Text, ToolCall, ToolResult
@@ -89,6 +89,9 @@ _FORMS: Final[tuple[tuple[str, Author], ...]] = (
 )
 """How rows begin that the program wrote as a whole (1.0 to 2.1.330, seen 2026-11). What stands behind their
 closing tags is theirs too: the program puts nothing of the person's there."""
+
+MAX_ERROR: Final = 4_096
+"""Characters of a failed request's note that are read."""
 
 _HOOK: Final = re.compile(
     r"\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|blocking error|stopped)\b"
@@ -236,6 +239,8 @@ class Reading:
         if kind in ("summary", "custom-title", "ai-title"):
             for name in ("customTitle", "aiTitle", "title", "summary"):
                 self.session.title = text_field(record, name) or self.session.title
+        if kind == "system":
+            self._boundary(record)
         attachment = object_in(record, "attachment") if kind == "attachment" else {}
         if kind not in ("user", "assistant") and text_field(attachment, "type") != "queued_command":
             return
@@ -348,8 +353,11 @@ class Reading:
         model = text_field(message, "model")
         if model == "<synthetic>":
             # The program's own note of a failed request: no model said it.
+            if is_true(record, "isApiErrorMessage"):
+                self._refused(blocks)
             return
-        self.session.model = model or self.session.model
+        if model is not None:
+            self.session.names_model(model)
         answer_id = text_field(message, "id")
         answer = self._answer
         if answer is None or answer.answer_id != answer_id:
@@ -364,6 +372,24 @@ class Reading:
         answer.usage = message.get("usage", answer.usage)
         answer.stop_reason = text_field(message, "stop_reason") or answer.stop_reason
         self._names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
+
+    def _boundary(self, record: dict[str, Raw]) -> None:
+        """An automatic compaction of this conversation: Claude Code writes down how large it was."""
+        if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
+            metadata = object_in(record, "compactMetadata")
+            if text_in(metadata, "trigger") == "auto":
+                self.session.tells_window("compaction", count_in(metadata, "preTokens"))
+
+    def _refused(self, blocks: tuple[Block, ...]) -> None:
+        """A request that failed. "API Error: 400 {…"prompt is too long: 213462 tokens > 200000 maximum"…}"
+        (2.1, seen 2026-02); newer versions name no number."""
+        from compactd.core.overflow import Failure, classify
+
+        for block in blocks:
+            if isinstance(block, Text) and "too long" in block.text[:MAX_ERROR]:
+                verdict = classify(Failure(text=block.text[:MAX_ERROR], provider="anthropic"))
+                if verdict.teaches and verdict.limit is not None:
+                    self.session.tells_window("refusal", verdict.limit)
 
     def end_answer(self) -> None:
         """The answer whose blocks came in so far is whole."""

@@ -155,15 +155,18 @@ class Reading:
 
     def _model(self, model: str) -> None:
         if model:
-            self.session.model = f"{self._provider}/{model}" if self._provider else model
+            self.session.names_model(f"{self._provider}/{model}" if self._provider else model)
 
     def _event(self, event: Given) -> None:
         match text_in(event, "type"):
             case "token_count":
                 info = object_in(event, "info")
+                self.session.tells_window("limit", count_in(info, "model_context_window"))
                 report = info.get("last_token_usage", NULL)
                 if first_byte(report) == b"{":
                     self._report(report)
+            case "task_started" | "turn_started":
+                self.session.tells_window("limit", count_in(event, "model_context_window"))
             case "thread_rolled_back":
                 self._roll_back(count_in(event, "num_turns"))
             case _:

@@ -66,9 +66,14 @@ class _ClaudeCode:
         return self._reading.begun
 
     def feed(self, data: bytes) -> None:
-        for _, record in records(data, _unsaid):
-            with suppress(CompactdError):
-                self._reading.record(record)
+        read_lines(self._reading, data)
+
+
+def read_lines(reading: claude_code.Reading, data: bytes) -> None:
+    """Takes in whole lines of Claude Code's; what cannot be read is left out. O(bytes)."""
+    for _, record in records(data, _unsaid):
+        with suppress(CompactdError):
+            reading.record(record)
 
 
 class _Codex:

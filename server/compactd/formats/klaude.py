@@ -127,7 +127,8 @@ def _note(session: Collected, data: Given, at: float | None) -> None:
 def _model(session: Collected, usage: Given) -> None:
     model, provider = text_in(usage, "model_name"), text_in(usage, "provider")
     if model:
-        session.model = f"{provider}/{model}" if provider and "/" not in model else model
+        session.names_model(f"{provider}/{model}" if provider and "/" not in model else model)
+    session.tells_window("limit", count_in(usage, "context_limit"))
 
 
 def _usage(usage: Given) -> Raw | None:

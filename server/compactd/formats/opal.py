@@ -51,7 +51,7 @@ def read(data: bytes) -> SessionFile:
 def _model(session: Collected, model: Given) -> None:
     provider, id = text_in(model, "provider"), text_in(model, "id")
     if id:
-        session.model = f"{provider}/{id}" if provider else id
+        session.names_model(f"{provider}/{id}" if provider else id)
 
 
 def _path(

@@ -135,7 +135,7 @@ class _Reading:
 
     def _model(self, provider: str, model: str) -> None:
         if model:
-            self._session.model = f"{provider}/{model}" if provider else model
+            self._session.names_model(f"{provider}/{model}" if provider else model)
 
     def _summary(self, info: Given, parts: list[Given], id: str | None, created_at: float | None) -> None:
         texts = [text_in(part, "text") for part in parts if text_in(part, "type") == "text"]

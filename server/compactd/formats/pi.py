@@ -126,7 +126,7 @@ def _entry(session: Collected, record: _Record) -> None:
 def _model(session: Collected, record: _Record) -> None:
     provider, model = text_field(record, "provider"), text_field(record, "modelId")
     if model:
-        session.model = f"{provider}/{model}" if provider else model
+        session.names_model(f"{provider}/{model}" if provider else model)
 
 
 def _summary(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from compactd.core.entries import is_summary
+from compactd.core.recorded import Evidence, Kind
 from compactd.formats.neutral_out import encode_message
 from compactd.messages import Block, Image, Message, Meta, Role, Text, Thinking
 
@@ -20,6 +21,10 @@ _decode_string = msgspec.json.Decoder(str).decode
 
 Line = tuple[Message, Raw]
 """A message and the same in neutral shape, as bytes."""
+
+
+MAX_EVIDENCE = 63
+"""Numbers about the window that are kept, besides the newest."""
 
 
 class SessionFile(Struct, frozen=True, kw_only=True):
@@ -41,6 +46,10 @@ class SessionFile(Struct, frozen=True, kw_only=True):
     """(place of a summary in `messages`, place of the first message before it that stayed in the context)."""
     pinned: tuple[tuple[int, tuple[int, ...]], ...] = ()
     """(place of a summary, places of the older messages that stayed without being part of that tail)."""
+    evidence: tuple[Evidence, ...] = ()
+    """What the file tells of its model's window, of the model in force alone."""
+    model_from: int = 0
+    """Place of the first message since `model` is in force."""
     warnings: tuple[str, ...] = ()
     """What could not be read, in sentences."""
 
@@ -61,6 +70,10 @@ class Collected:
         self.compactions = 0
         self.first_kept: dict[int, int] = {}
         self.pinned: dict[int, tuple[int, ...]] = {}
+        self.evidence: list[Evidence] = []
+        """Of the model in force."""
+        self.model_from = 0
+        """Place of the first message since `model` is in force."""
         self.left_out: Counter[str] = Counter()
         """What was passed over on purpose, and how often."""
         self._answers: list[int] = []
@@ -70,6 +83,19 @@ class Collected:
     def warn(self, text: str) -> None:
         """Notes something that could not be read."""
         self.warnings.append(text)
+
+    def names_model(self, model: str) -> None:
+        """The next answers are this model's. What the file told of another one's window is void."""
+        if self.model is not None and model != self.model:
+            self.evidence.clear()
+            self.model_from = len(self.messages)
+        self.model = model
+
+    def tells_window(self, kind: Kind, tokens: int) -> None:
+        """Notes a number of the file that tells the window of the model in force. 0 tells nothing."""
+        if tokens > 0:
+            others = [one for one in self.evidence if (one.kind, one.tokens) != (kind, tokens)]
+            self.evidence = [*others[-MAX_EVIDENCE:], Evidence(kind, tokens)]
 
     def add(
         self,
@@ -161,11 +187,28 @@ class Collected:
             compactions=self.compactions,
             first_kept=tuple(self.first_kept.items()),
             pinned=tuple(self.pinned.items()),
+            evidence=tuple(self.evidence),
+            model_from=min(self.model_from, len(self.messages)),
             warnings=(
                 *self.warnings,
                 *(f"{count:,} × {what}: left out" for what, count in self.left_out.items()),
             ),
         )
+
+
+def live_places(
+    messages: Sequence[Message], first_kept: Mapping[int, int], pinned: Mapping[int, Sequence[int]]
+) -> list[int]:
+    """The places of the messages that the next request holds: the last summary, what stayed, what followed.
+
+    `first_kept`, `pinned`: as of `SessionFile`, by place. O(messages).
+    """
+    last = next((at for at in reversed(range(len(messages))) if is_summary(messages[at])), -1)
+    if last < 0:
+        return list(range(len(messages)))
+    kept = max(0, first_kept.get(last, last))
+    stayed = (at for at in pinned.get(last, ()) if 0 <= at < kept)
+    return [last, *stayed, *range(kept, last), *range(last + 1, len(messages))]
 
 
 def has_content(content: Sequence[Block]) -> bool:

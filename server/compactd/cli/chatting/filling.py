@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Raw, Struct
 
 from compactd.cli.anatomy import PARTS, target_of
+from compactd.cli.context import NOT_IN_FILE, fill
 from compactd.cli.gauge import FREE, GROUPS, Gauge, share
 from compactd.cli.page import one_line
 from compactd.core.entries import is_summary
@@ -42,7 +43,7 @@ NAMES: Mapping[str, str] = {
 
 
 LEGEND: Mapping[str, str] = {
-    "system": "system and tools",
+    "system": "system prompt and tools",
     "results": "tool results",
     "calls": "tool calls",
     "user": "prompts",
@@ -105,11 +106,9 @@ def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gau
     for row in rows:
         if row.is_in_context:
             parts[row.kind] += row.tokens
-    used, known = usage.current_context_tokens or 0, sum(parts.values())
-    if known > used:
-        parts = {kind: tokens * used // known for kind, tokens in parts.items()}
-        known = sum(parts.values())
-    parts["system"] += used - known
+    used = usage.current_context_tokens or 0
+    parts = dict(fill(parts, used).parts)
+    parts["system"] += parts.pop(NOT_IN_FILE)
     return Gauge(
         parts=parts,
         used=used,

@@ -89,7 +89,7 @@ def test_a_format_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(FormatNotSupported) as caught:
         render("cobol", None, [], projected())
 
-    assert caught.value.data == {"supported": list(RENDERABLE)}
+    assert caught.value.data == {"format": "cobol", "supported": list(RENDERABLE)}
 
 
 @given(

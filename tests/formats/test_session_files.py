@@ -217,7 +217,7 @@ def test_a_file_of_an_unknown_format_is_refused_with_the_formats_that_are_known(
     with pytest.raises(FormatNotSupported) as caught:
         read(data)
 
-    assert caught.value.data == {"supported": list(SUPPORTED)}
+    assert caught.value.data == {"format": None, "supported": list(SUPPORTED)}
 
 
 def test_a_format_that_is_not_there_is_refused() -> None:

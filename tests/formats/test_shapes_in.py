@@ -36,7 +36,7 @@ def test_a_format_that_is_not_there_is_refused_with_those_that_are() -> None:
     with pytest.raises(FormatNotSupported) as caught:
         read_messages([], "cobol")
 
-    assert caught.value.data == {"supported": list(READABLE)}
+    assert caught.value.data == {"format": "cobol", "supported": list(READABLE)}
 
 
 def test_no_format_is_ours() -> None:

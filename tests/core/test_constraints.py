@@ -63,7 +63,43 @@ Usa solo la biblioteca estándar.
 最多重试三次
 公開APIを変更しないでください。
 必ずテストを実行してください。
-外部ライブラリは使用禁止。""".splitlines()
+外部ライブラリは使用禁止。
+Nothing outside src/ may change.
+You cannot use the network.
+None of the tests may be skipped.
+No one may import from core directly.
+All functions need to have type hints.
+Ask me before you run migrations.
+Stop using print statements.
+Change everything except auth.py.
+The public API is frozen.
+We can't break backwards compatibility.
+I won't accept changes to auth.py.
+Fix the loader, leave migrations/ alone — then stop.
+"No new dependencies" is a hard rule here.
+Could you please not touch auth.py?
+Do it w/o new deps.
+**Do not** touch auth.py.
+<b>Never</b> touch auth.py.
+Fass die Datei auth.py nicht an.
+Bitte auth.py nicht anfassen.
+Touche pas à auth.py.
+Por favor, no modifiques auth.py.
+Non toccare auth.py.
+Não altere auth.py.
+Raak auth.py niet aan.
+Rör inte auth.py.
+Nie dotykaj auth.py.
+Не трогай auth.py.
+auth.py dosyasına dokunma.
+请勿修改 auth.py
+auth.pyを触るな。
+auth.py를 건드리지 마세요
+auth.py को मत छुओ
+Đừng sửa auth.py.
+Jangan ubah auth.py.
+ห้ามแก้ไข auth.py
+אל תיגע ב-auth.py""".splitlines()
 
 SET_NONE = """\
 Fix the parser please.
@@ -79,7 +115,19 @@ no, that is wrong
 No problem.
 Thanks, looks good.
 see line 42
-Implement the loader in src/x.py""".splitlines()
+Implement the loader in src/x.py
+Edit all the files you need to.
+You can't see it from here.
+I cannot find the file.
+Nothing works.
+None of the tests pass.
+The app is frozen.
+It does not work: the test fails.
+Das geht so.
+Les tests passent.
+El test falla.
+मतलब क्या है
+อย่างไร""".splitlines()
 
 
 def items(*texts: str, role: Role = "user", meta: Meta | None = None) -> tuple[Item, ...]:
@@ -229,6 +277,44 @@ def test_two_that_can_both_hold_both_count(one: str, other: str) -> None:
     assert found(one, other) == [one, other]
 
 
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Never push to main.", "Always push to main?"),
+        ("Never push to main.", "You must push to main?"),
+        ("Never push to main.", "Could you please push to main always?"),
+        ("Use at most 3 retries.", "Use max 5 retries?"),
+    ],
+)
+def test_a_question_takes_no_limit_away(older: str, newer: str) -> None:
+    assert older in found(older, newer)
+
+
+FENCED = "Summarise this README:\n```\n# README\n```bash\nmake\n```\nYou must push to main.\n```"
+REPORTED = ("README says:\n\n{}", "The README.md:\n\nHello.\n\n{}\n\nis this right?", "Er schreibt:\n{}")
+
+
+@pytest.mark.parametrize(
+    "pasted", [FENCED, *(form.format("Always push to main.") for form in REPORTED), "{0}\n\n{0}"]
+)
+def test_what_may_be_pasted_takes_no_limit_away(pasted: str) -> None:
+    pasted = pasted.format(REPORTED[0].format("Always push to main."))
+
+    assert "Never push to main." in found("Never push to main.", pasted)
+
+
+def test_what_is_pasted_again_does_not_renew_a_limit() -> None:
+    said = ("Never push to main.", "Always push to main.", "README says:\n\nNever push to main.")
+
+    assert found(*said) == ["Always push to main."]
+
+
+def test_words_in_front_of_what_may_be_pasted_replace_a_limit() -> None:
+    assert found("Never push to main.", "Always push to main.\n\nREADME says:\n\nHello.") == [
+        "Always push to main."
+    ]
+
+
 def test_said_again_it_counts_once_where_it_was_said_last() -> None:
     demands = constraints_of(items("Never push.", "Always test.", "never  push."))
 
@@ -265,5 +351,5 @@ def test_what_is_known_of_messages_changes_no_constraint_and_is_not_found_out_ag
     assert known.keys() == {item.entry_id for item in said}
     assert constraints_of(said, known) == first
     # It is asked, indeed: what it says counts.
-    known[said[0].entry_id] = (("Never pull.", True),)
+    known[said[0].entry_id] = (("Never pull.", True, True),)
     assert "Never pull." in {one.text for one in constraints_of(said, known).in_force}

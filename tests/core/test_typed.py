@@ -180,3 +180,75 @@ def test_characters_that_nobody_sees_are_shown_and_the_demand_is_found_again() -
     assert missing(demands.in_force, "Never push") == demands.in_force
     assert without_them("Fix it. Never pu\u200bsh\x1b[2K to main.", demands) == "Fix it."
     assert stated_in(line, demands) == ["Never pu\ufffdsh\ufffd[2K to main."]
+
+
+LEADS = """\
+Do not:
+Do NOT:
+Don't:
+DO NOT
+Never
+## Never
+**Never**:
+**Never**
+__Never__
+Not allowed
+Not OK:
+You must not:
+What not to do:
+Never ever do any of the following
+You are not allowed to
+I don't want you to
+Off limits
+### Don'ts
+Non-goals
+Out of scope:
+Please do not —
+Nicht:
+Ne pas :
+Nunca:
+Нельзя:
+不要：""".splitlines()
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("between", ["\n", "\n\n"])
+def test_a_list_under_a_prohibition_is_no_goal(lead: str, between: str) -> None:
+    text = f"Do:\n- write tests\n\n{lead}{between}- push to main\n- delete branches\n\nFix the parser"
+    demands = found(text)
+    summary = extracted(text)
+    rest = "\n".join(line for line in summary.split("\n") if not line.startswith(f"- {demands[0]}"))
+
+    assert [("push to main; delete branches" in demand) for demand in demands] == [True]
+    assert demands[0] in summary
+    assert "push to main" not in rest
+    assert "delete branches" not in rest
+    assert "write tests" in rest
+    assert "Fix the parser" in rest
+
+
+@pytest.mark.parametrize("lead", LEADS)
+def test_so_are_lines_without_the_sign_of_a_list(lead: str) -> None:
+    demands = found(f"{lead}\npush to main\ndelete branches\n\nFix the parser")
+
+    assert [("push to main; delete branches" in demand) for demand in demands] == [True]
+
+
+@pytest.mark.parametrize(
+    "lead", ["Do:", "Fix:", "It fails, please fix:", "Never mind, do this instead", "Never push to main."]
+)
+def test_a_list_under_other_lines_is_not_forbidden(lead: str) -> None:
+    assert all("write tests" not in demand for demand in found(f"{lead}\n- write tests\n- fix a.py"))
+
+
+@pytest.mark.parametrize("sign", "\u2028\u2029\x0b\x0c\x85")
+def test_a_line_separator_in_a_sentence_makes_no_second_limit(sign: str) -> None:
+    text = f"Never touch auth.py{sign}or db.py."
+
+    assert found(text) == ["Never touch auth.py or db.py."]
+    assert extracted(text).count("db.py") == 1
+
+
+@pytest.mark.parametrize("tag", ["important", "critical", "rule", "constraint", "requirement", "b", "strong"])
+def test_tags_that_people_write_hold_typed_words(tag: str) -> None:
+    assert any("Never touch auth.py" in one for one in found(f"<{tag}>Never touch auth.py</{tag}>"))

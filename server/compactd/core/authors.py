@@ -38,7 +38,11 @@ TYPED_TAGS: Final = frozenset(_TYPED.split())
 and names that say the same (seen 2026-11). They are an allow-list: any other tag that begins a line opens a
 block that a program wrote."""
 
-_PROMPT_TAGS: Final = frozenset(("requirements", "constraints"))
+_PROMPT_TAGS: Final = frozenset(
+    ("requirements", "requirement", "constraints", "constraint", "important", "critical", "rule", "limits")
+)
+_EMPHASIS_TAGS: Final = frozenset(("b", "strong", "em", "i", "u", "mark"))
+"""Tags that only set words off: they open no block."""
 _RULE_TAGS: Final = frozenset(("instructions", "rules"))
 """Names by which people part their prompts. Agents put files under the second two: those are typed only
 behind the person's own first words, and not beside a tag for what was typed."""
@@ -504,7 +508,12 @@ class _Scan:
     def _tagged(self, found: re.Match[str]) -> tuple[Span | None, int]:
         text, start = self._text, found.start()
         name = found["tag"].lower()
-        if name in TYPED_TAGS or name in _PROMPT_TAGS or (name in _RULE_TAGS and self._begins_typed()):
+        if (
+            name in TYPED_TAGS
+            or name in _PROMPT_TAGS
+            or name in _EMPHASIS_TAGS
+            or (name in _RULE_TAGS and self._begins_typed())
+        ):
             return None, found.end()
         author = _TAG_AUTHORS.get(name, UNKNOWN)
         is_known = name in _TAG_AUTHORS

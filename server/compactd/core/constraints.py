@@ -6,8 +6,9 @@ redaction need no rule of their own, and nothing wears out.
 
 **Newest wins.** Two constraints disagree where they are about the same thing, that is, hold the same words
 but for cues and the number of a limit, and one forbids what the other demands, or both set one limit to
-different numbers. The older one is then no longer in force. Said again in the same words, it counts once,
-where it was said last.
+different numbers. The older one is then no longer in force. A question, and a sentence that may have been
+pasted (`typed.Said.is_sure`), replaces none: both count. Said again in the same words, it counts once, where
+it was said last.
 
 **A flood evicts nothing.** At most `MAX_OF_A_MESSAGE` limits of one message count, and a summary holds at
 most `MAX_IN_ALL`. If room is short, a message with more than `FEW_OF_A_MESSAGE` waits its turn. What is left
@@ -31,7 +32,7 @@ from compactd.core.cues import LIMIT, NEGATIVE, OTHERS, STRONG, WEAK, pattern
 from compactd.core.entries import EntryId, Item
 from compactd.core.phrases import Phrases
 from compactd.core.quoting import visible_lines
-from compactd.core.typed import typed, typed_sentences
+from compactd.core.typed import typed
 
 MOST_CHARS: Final = 1_000
 """A longer sentence is an account of something, no rule."""
@@ -55,10 +56,23 @@ _QUOTED = re.compile(
     r"`[^`]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|‘[^’\n]* [^’\n]*’"
 )
 _ASKS = re.compile(
-    r"(?:why|what|how|is|are|do(?!n)|does|did|should|when|where|who|which|has|have|was|were|isn|aren|don['’]?t\s+you"
+    r"(?:why|what|how|is|are|do(?!n)|does|did|should|when|where|who|which|has|have|was|were|isn|aren"
+    r"|don['’]?t\s+you"
     r"|warum|wieso|wie|ist|sind|pourquoi|comment|est|por\s+qué|qué|cómo)\b",
     re.IGNORECASE,
 )
+_EMPHASIS = re.compile(
+    r"(?<![\w*_])[*_]{1,3}(?=\w)|(?<=\w)[*_]{1,3}(?![\w*_])|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
+)
+"""Signs of emphasis, which could part the words of a cue."""
+_IS_QUESTION = re.compile(r"[?？؟][\s!?？؟\"'”’)\]*_]{0,8}\Z")
+_REQUESTS = re.compile(
+    r"\b(?:please|could\s+you|can\s+you|would\s+you|will\s+you|won['’`]?t\s+you)\b|,\s*(?:ok(?:ay)?|right"
+    r"|yes|got\s+it|deal|will\s+you)\W*\Z"
+    r"|\b(?:bitte|kannst\s+du|könntest\s+du|peux-tu|pouvez-vous|pourrais-tu|puedes|podrías|por\s+favor)\b",
+    re.IGNORECASE,
+)
+"""Words of a question that demands."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _OPENING = re.compile(
     r"\W*(?:please|also|and|but|so|oh|ok(?:ay)?|hey|note|rule|btw|ps|p\.s\.|\d+)\b[,:.]?\s*",
@@ -74,7 +88,8 @@ _HEADING = re.compile(
 )
 """Marked as one, ends with a colon, or is all bold."""
 _LEAST = re.compile(
-    r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo|[>≥]|以上|至少",
+    r"\bleast|\bno\s+(?:less|fewer)|\bnot\s+less|\bmin|\bmore\b(?!\s+than)|mindestens|moins|menos|mínimo"
+    r"|[>≥]|以上|至少",
     re.IGNORECASE,
 )
 _NO = re.compile(r"\W*(?:please\s+)?no\s", re.IGNORECASE)
@@ -100,8 +115,10 @@ _PARTICLES: Final = frozenset(_CUES_OF_OTHERS.split())
 """Words of a cue of several words that are no more than a cue."""
 
 
-Limits = tuple[tuple[str, bool], ...]
-"""The sentences of one message that set a limit, each with whether it leaves no choice."""
+Limit = tuple[str, bool, bool]
+Limits = tuple[Limit, ...]
+"""The sentences of one message that set a limit, each with whether it leaves no choice, and whether it may
+replace an older one."""
 
 
 class Found(Protocol):
@@ -122,6 +139,8 @@ class Constraint(Struct, frozen=True):
     """The message it stands in; of one said twice, the last."""
     is_strong: bool = True
     """It has a word that leaves no choice, or a number; these go first where not all have room."""
+    is_sure: bool = True
+    """The person says it, as far as the form tells. A question, and what may be quoted, replaces no other."""
 
 
 def is_constraint(sentence: str) -> bool:
@@ -186,11 +205,14 @@ class Said(Struct, frozen=True):
             counted, more = _counted(limits)
             if more:
                 left_out[item.entry_id] = more
-            for key, (sentence, strong) in counted:
+            for key, (sentence, strong, sure) in counted:
                 if found is None:
                     found = dict(self.found)
+                if not sure and key in found and found[key].is_sure:
+                    # What is only quoted again is not said anew: it would replace what was said since.
+                    continue
                 found.pop(key, None)
-                found[key] = Constraint(sentence, item.entry_id, strong)
+                found[key] = Constraint(sentence, item.entry_id, strong, sure)
         if found is None:
             return Said(read, self.found, self.demands, self.left_out)
         kept, gone = _settled(tuple(found.values()))
@@ -210,8 +232,14 @@ def limits_in(item: Item) -> Limits:
     """What one message demands by itself. O(characters that the user typed)."""
     if item.message.role != "user":
         return ()
-    marked = ((sentence, _strength(sentence)) for sentence in typed_sentences(item))
-    return tuple([(sentence, strong) for sentence, strong in marked if strong is not None])
+    marked = ((said, _strength(said.text)) for said in typed(item))
+    return tuple(
+        [
+            (said.text, strong, said.is_sure and not _asks(said.text))
+            for said, strong in marked
+            if strong is not None
+        ]
+    )
 
 
 def within(
@@ -291,18 +319,18 @@ def _bare(line: str) -> str:
     return " ".join(_MARK.sub("", line, count=1).strip(" *_\"“”'`").split())
 
 
-def _counted(limits: Limits) -> tuple[Iterable[tuple[str, tuple[str, bool]]], int]:
+def _counted(limits: Limits) -> tuple[Iterable[tuple[str, Limit]], int]:
     """The limits of a message that count, by their words, in order, and how many more it has."""
     by_words = [(" ".join(limit[0].lower().split()), limit) for limit in limits]
     if len(limits) <= MAX_OF_A_MESSAGE:
         return by_words, 0
-    distinct: dict[str, tuple[str, bool]] = {}
+    distinct: dict[str, Limit] = {}
     for key, limit in by_words:
         distinct.pop(key, None)
         distinct[key] = limit
     last = list(distinct.items())
-    strong = [at for at, (_, (_, is_strong)) in enumerate(last) if is_strong]
-    weak = [at for at, (_, (_, is_strong)) in enumerate(last) if not is_strong]
+    strong = [at for at, (_, (_, is_strong, _)) in enumerate(last) if is_strong]
+    weak = [at for at, (_, (_, is_strong, _)) in enumerate(last) if not is_strong]
     order = (*_from_both_ends(strong), *_from_both_ends(weak))
     return [last[at] for at in sorted(order[:MAX_OF_A_MESSAGE])], max(0, len(last) - MAX_OF_A_MESSAGE)
 
@@ -330,7 +358,7 @@ def _strength(sentence: str) -> bool | None:
     """True for a strong constraint, False for a weak one, None for none."""
     if not 4 <= len(sentence) <= MOST_CHARS:
         return None
-    bare = _QUOTED.sub(" ", sentence).strip()
+    bare = _EMPHASIS.sub("", _QUOTED.sub(" ", sentence)).strip()
     while (match := _OPENING.match(bare)) is not None and match.end():
         bare = bare[match.end() :]
     if bare.endswith(("?", "？")) and _ASKS.match(bare) is not None:
@@ -338,8 +366,13 @@ def _strength(sentence: str) -> bool | None:
     if bare.isascii() and len(_WORDS.findall(sentence)) < 2:
         return None
     if pattern(STRONG, LIMIT, OTHERS).search(bare) is not None:
-        return True
+        return not _asks(bare) or _REQUESTS.search(bare) is not None
     return False if pattern(WEAK).search(bare) is not None else None
+
+
+def _asks(sentence: str) -> bool:
+    """Whether a sentence is a question. One may demand, but it takes no limit away."""
+    return _IS_QUESTION.search(sentence) is not None
 
 
 class _Newer:
@@ -394,7 +427,8 @@ def _settled(said: Sequence[Constraint]) -> tuple[tuple[Constraint, ...], tuple[
             if newer.disagrees(sense):
                 gone.append(one)
                 continue
-            newer.add(sense)
+            if one.is_sure:
+                newer.add(sense)
         kept.append(one)
     return tuple(reversed(kept)), tuple(reversed(gone))
 

@@ -49,7 +49,9 @@ OWN_WORDS_CHARS: Final = 6_000
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
 _LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
-_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ud800-\udfff]")
+_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+_SOFT_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""Ends of lines within a line: words on both sides stay apart."""
 _PLANS = re.compile(r"todo|plan|task|checklist|progress", re.IGNORECASE)
 """Names of tools that note what is to be done."""
 _OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
@@ -111,7 +113,7 @@ def printable(line: str) -> str:
     """`line` without terminal codes and the like; empty where leaving them out would make an atom."""
     if _UNPRINTABLE.search(line) is None:
         return line
-    bare = _UNPRINTABLE.sub("", line.rpartition("\r")[2])
+    bare = _UNPRINTABLE.sub("", _SOFT_ENDS.sub(" ", line.rpartition("\r")[2]))
     return bare if atoms(line).keys() >= atoms(bare).keys() else ""
 
 

@@ -7,7 +7,7 @@ from a log, a file or a terminal. A rule in quoted or pasted text is not the use
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -73,12 +73,85 @@ _PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
 PROSE_WORDS: Final = 3
 _WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
 _GOES_ON = re.compile(
-    r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for|with|in|on|of"
+    r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for"
+    r"|with|in|on|of"
     r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
     re.IGNORECASE,
 )
 """Words with which a line goes on however short the one before it is."""
 _KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
+_HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
+"""A heading of Markdown's, or a line that is bold as a whole."""
+_MARKUP = re.compile(
+    r"^\s*#{1,6}\s+|\s#+\s*$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
+)
+_BOLD = re.compile(
+    r"\*\*(?=[^\s*])[^*\n]{1,200}\*\*|(?<![\w.])__(?=[^\s_])[^_\n]{1,200}__(?![\w(.])"
+    r"|</?(?:b|strong|em|i|u|mark)>",
+    re.IGNORECASE,
+)
+"""Words in bold, and tags that set words off: their signs are not a sign of code."""
+_FENCE = re.compile(r"^[ \t>]*(?:[-*+] |\d+[.)] )?[ \t]*(?:```|~~~)", re.MULTILINE)
+_REPORTED = re.compile(
+    r"^(?=[^\n]{1,200}[:：][ \t*_]*$)(?![ \t]*(?:I|we)\b)[^\n]*\b(?:says?|said|states?|stated|reads|wrote"
+    r"|writes|written|shows?|showed"
+    r"|prints?|printed|outputs?|outputted|tells?|told\s+me|returned|returns|replied|answered|mentions?"
+    r"|contains?|got|gave|according|quote[sd]?|quoting"
+    r"|excerpt|copied|pasted|paste|readme|docs?|documentation|email|e-mail|mail|message|slack|ticket"
+    r"|issue|comment|log|logs|review(?:er)?"
+    r"|file|page|article|snippet|text|\w+\.(?:md|txt|rst|log)|from|sagt\w*|schreibt|schrieb|steht|meldet"
+    r"|lautet|dit|[ée]crit|affiche|indique"
+    r"|dice|dijo|muestra|pone|diz|disse|mostra|zegt|schrijft|säger|skriver|siger|sier|mówi|pisze|говорит"
+    r"|пишет|сказано|написано|diyor|yazıyor"
+    r")\b[^\n]*$|^[^\n]{0,200}(?:说|写|写着|表示|書いて|言って|あります|말|적혀)[^\n]{0,40}[:：][ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line that announces somebody's words."""
+BLANKS: Final = 3
+"""At most so many blank lines stand between a line and the list that it announces."""
+_HASHES = re.compile(r"^\s*#{1,6}\s+|\s+#+\s*$")
+_ENDS: Final = ":：;,.!。；，！"
+_OPEN_END = re.compile(
+    r"(?:[:：\-–—…>↓⬇👇]|\.\.\.)\ufe0f?\Z|\b(?:to|from|into|of|in|on|with|the|any|either|touch|change)\Z",
+    re.IGNORECASE,
+)
+"""How a line ends that something has to follow."""
+_REFERS = re.compile(
+    r"\b(?:following|below|(?:any|none|all|one|each|either)\s+of\s+(?:this|these|those)|these(?:\s+\w+)?\W*\Z"
+    r"|folgende[ns]?|suivante?s?|siguientes?|seguintes?|seguenti|volgende|följande)\b|以下|下列|다음",
+    re.IGNORECASE,
+)
+"""Words that point to what stands below."""
+_LEAD_NAMES = r"""
+(?:non[- ]?goals?|out\s+of\s+(?:scope|bounds)|do\s?n['’`]?t['’`]?s|do\s+nots|no[- ]?go['’`]?e?s?|restrictions?
+|constraints?|limit(?:ation)?s|no|taboos?)
+"""
+_LEAD_CUES = r"""
+(?:never|do\s*n['’`]?t|do\s+not|(?:must|should|shall|may|can|will|could|would)(?:\s+not|\s*n['’`]?t)
+    |cannot|avoid
+|refrain|(?:not|n['’`]t)\s+(?:be\s+)?(?:allowed|permitted|ok(?:ay)?|acceptable|to\s+(?:do|touch|change|use))
+|forbidden|prohibited|disallowed|banned|off[- ]limits|hands\s+off|under\s+no\s+circumstances|stay\s+away
+|not\s*(?=\W*\Z))
+"""
+_LEAD_FILLERS = r"""
+(?:(?:please|also|and|but|or|so|then|you|we|they|it|agents?|ever|do|be|is|are|have|to|the|a|an|any|all|of
+    |this|that
+|these|those|following|below|here|things?|stuff|anything|everything|what|which|strictly|absolutely
+  |completely|explicitly|touch
+|change|edit|modify|use|delete|remove|add|rename|move|run|do|list|files?|folders?|directories|paths?
+  |items?|actions?
+|commands?|ones?|from|in|on|at|by|with|as|me|must|should|may|can|will|ok(?:ay)?|allowed|permitted|important
+|critical|warning|note|hard|limits?)\b|[^\w\n])*+
+"""
+_BARE_LEAD = re.compile(
+    rf"\A{_LEAD_FILLERS}(?:{_LEAD_CUES}(?!\w){_LEAD_FILLERS})++\Z|\A[\W\d]*{_LEAD_NAMES}\W*\Z",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A prohibition, or the name of one, that does not say what is prohibited: the lines below it do."""
+LEAD_WORDS: Final = 3
+"""A line of at most so many words, with a negation and no full stop, takes the list below it along."""
+LEAD_CHARS: Final = 160
+
 _ABBREVIATED = re.compile(
     r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
 )
@@ -90,6 +163,8 @@ class Said(Struct, frozen=True):
     text: str
     lines: tuple[str, ...] = ()
     """The lines it stood on, where they are several: without the signs of a list in front."""
+    is_sure: bool = True
+    """False if a line announces it as somebody's words, or if it stands between two fences."""
 
 
 def typed_sentences(item: Item) -> Iterator[str]:
@@ -110,9 +185,35 @@ def typed(item: Item) -> Iterator[Said]:
         return
     for block in message.content:
         if isinstance(block, Text) and author_of(message, block) == USER:
-            for start, end, is_own in typed_parts(block.text, spans_of(message, block)):
-                if is_own:
-                    yield from _said_in(block.text[start:end])
+            yield from _said_in_parts(block.text, typed_parts(block.text, spans_of(message, block)))
+
+
+def _said_in_parts(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[Said]:
+    """The sentences of a block's typed parts.
+
+    Which fences belong together cannot always be told: of several, the text between the first and the last
+    may be pasted too. So may all that follows a line such as `The README says:`.
+    """
+    fences = [found.start() for found in _FENCE.finditer(text)]
+    first, last = (fences[0], fences[-1]) if len(fences) > 2 else (len(text), len(text))
+    is_reported = False
+    for start, end, is_own in parts:
+        if not is_own:
+            continue
+        part = text[start:end]
+        report = _REPORTED.search(part)
+        sure: frozenset[str] | None = None
+        if is_reported or first <= start < last:
+            sure = frozenset()
+        elif report is not None:
+            sure = frozenset(said.text for said in _said_in(part[: report.start()]))
+        is_reported = is_reported or report is not None
+        for said in _said_in(part):
+            yield said if sure is None or said.text in sure else _doubtful(said)
+
+
+def _doubtful(said: Said) -> Said:
+    return Said(said.text, said.lines, is_sure=False)
 
 
 def sentences_in(text: str) -> Iterator[str]:
@@ -122,8 +223,8 @@ def sentences_in(text: str) -> Iterator[str]:
 
 
 def _said_in(text: str) -> Iterator[Said]:
-    """The sentences of a text. One that sets a limit and ends with a colon takes the list below it along:
-    what is forbidden in a list is not to be read as a wish."""
+    """The sentences of a text. One that sets a limit and announces what it is about takes the list below it
+    along: what is forbidden in a list is not to be read as a wish."""
     lines = list(_typed_lines(visible_lines(text)))
     at = 0
     while at < len(lines):
@@ -132,7 +233,8 @@ def _said_in(text: str) -> Iterator[Said]:
             continue
         parts = list(_whole(sentences(line.text)))
         lead = parts[-1] if parts else ""
-        below = at + _length_of_list(lines, at) if _opens_list(lead) else at
+        opens = _opening(lead, is_line=len(parts) == 1)
+        below = at + _length_of_list(lines, at, opens) if opens else at
         items = [item for item in lines[at:below] if item.text]
         if not items or not (_forbids(lead) or not all(_leaves_no_choice(item.text) for item in items)):
             yield from (_on_lines(part, line) for part in parts)
@@ -146,10 +248,35 @@ def _on_lines(sentence: str, line: _Line) -> Said:
     return Said(sentence, tuple(one for one in line.lines if one in sentence))
 
 
-def _opens_list(sentence: str) -> bool:
-    return sentence.endswith((":", "：")) and (
-        _leaves_no_choice(sentence) or _KEEPS.match(without_bullet(sentence)) is not None
-    )
+NO_LIST, ITEMS, LINES, ANY_LINES = range(4)
+"""What a line takes along: nothing, the items below it, also short lines, or also long ones."""
+
+
+def _opening(sentence: str, *, is_line: bool) -> int:
+    """What a sentence takes along of what stands below it. `is_line`: it is all that its line holds."""
+    if len(sentence) > LEAD_CHARS and not sentence.endswith((":", "：")):
+        return NO_LIST
+    bare = _without_markup(without_bullet(sentence))
+    if is_line and len(bare) <= LEAD_CHARS and _BARE_LEAD.match(bare) is not None:
+        return ANY_LINES
+    demands = _leaves_no_choice(bare) or _KEEPS.match(bare) is not None
+    has_open_end = _OPEN_END.search(bare) is not None
+    if bare.endswith((":", "：")):
+        return LINES if demands or (_forbids(bare) and len(bare.split()) <= LEAD_WORDS) else NO_LIST
+    if not is_line or not (demands or _forbids(bare)):
+        return NO_LIST
+    if _HEADING.match(sentence) is not None:
+        return LINES
+    if demands and has_open_end:
+        return LINES
+    if demands and _REFERS.search(bare) is not None:
+        return ITEMS
+    is_short = len(bare.split()) <= LEAD_WORDS and bare[-1:] not in ".!?。！？"
+    return ITEMS if is_short and _forbids(bare) else NO_LIST
+
+
+def _without_markup(line: str) -> str:
+    return _MARKUP.sub("", line).strip()
 
 
 def _forbids(sentence: str) -> bool:
@@ -160,16 +287,20 @@ def _leaves_no_choice(sentence: str) -> bool:
     return pattern(STRONG, LIMIT, OTHERS).search(sentence) is not None
 
 
-def _length_of_list(lines: list[_Line], at: int) -> int:
+def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
     """How many lines from `at` on are a list: the items, or the short lines up to the next blank one."""
-    first = next((nth for nth in range(at, min(at + 2, len(lines))) if lines[nth].text), at)
+    first = next((nth for nth in range(at, min(at + BLANKS + 1, len(lines))) if lines[nth].text), at)
     if first == len(lines):
         return 0
     if not lines[first].is_item:
-        end = at
-        while end < len(lines) and 0 < len(lines[end].text) <= ITEM_CHARS and not lines[end].is_item:
+        # A line without the sign of an item belongs to what is right above it, or to a heading.
+        if opens < LINES or (first > at and opens < ANY_LINES and not lines[at - 1].is_heading):
+            return 0
+        most = LIST_CHARS if opens == ANY_LINES else ITEM_CHARS
+        end = first
+        while end < len(lines) and 0 < len(lines[end].text) <= most and not _begins_another(lines[end]):
             end += 1
-        return end - at
+        return end - at if end > first else 0
     end = last = first
     while end < len(lines) and (lines[end].is_item or not lines[end].text or lines[end].is_indented):
         end += 1
@@ -178,14 +309,26 @@ def _length_of_list(lines: list[_Line], at: int) -> int:
     return last - at
 
 
+def _begins_another(line: _Line) -> bool:
+    """Whether a line among those of a list without signs is no more of it."""
+    return (
+        line.is_item
+        or line.is_heading
+        or line.text.endswith((":", "："))
+        or _opening(line.text, is_line=True) > ITEMS
+    )
+
+
 def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
     """The items behind what they are items of, once more where they are too many for one sentence."""
-    text, lines = lead, [lead]
+    shown = _HASHES.sub("", lead).strip()
+    begin = shown if _without_markup(shown)[-1:] in _ENDS else f"{shown}:"
+    text, lines = begin, [lead, without_bullet(lead)]
     for item in items:
-        if text != lead and len(text) + len(item.text) + 2 > LIST_CHARS:
+        if text != begin and len(text) + len(item.text) + 2 > LIST_CHARS:
             yield Said(text, tuple(lines))
-            text, lines = lead, [lead]
-        between = " " if text.endswith((":", "：", ";", ",", ".", "!", "。", "；", "，")) else "; "
+            text, lines = begin, [lead, without_bullet(lead)]
+        between = " " if text == begin or text.endswith(tuple(_ENDS)) else "; "
         text = f"{text}{between}{item.text}"
         lines += item.lines or (item.text,)
     yield Said(text, tuple(lines))
@@ -202,6 +345,7 @@ class _Line(Struct, frozen=True):
     text: str
     is_item: bool = False
     is_indented: bool = False
+    is_heading: bool = False
     lines: tuple[str, ...] = ()
     """Those it was put together of, where they are several."""
 
@@ -288,7 +432,8 @@ def _kind(line: str) -> int:
     bare = line.strip()
     if not is_item and _CERTAIN.match(bare) is not None:
         return CERTAIN
-    signs = len(bare) - len(bare.translate(_WITHOUT_CODE_SIGNS))
+    plain = _BOLD.sub("", bare)
+    signs = len(plain) - len(plain.translate(_WITHOUT_CODE_SIGNS))
     if (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare:
         return TYPED if _is_prose(bare) else CERTAIN
     return LIKELY if not is_item and _LIKELY.match(bare) is not None else TYPED
@@ -333,6 +478,7 @@ def _line(begins: str, lines: list[str]) -> _Line:
         " ".join(lines),
         is_item=_BULLET.match(begins) is not None,
         is_indented=begins[:1] in (" ", "\t"),
+        is_heading=_HEADING.match(begins) is not None,
         lines=tuple(lines) if len(lines) > 1 else (),
     )
 

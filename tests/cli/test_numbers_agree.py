@@ -22,6 +22,7 @@ PARTS = (
 )
 
 
+@pytest.mark.timeout(1800)  # a recording may be large, and the machine busy
 @pytest.mark.parametrize("file", recordings(), ids=lambda file: "-".join(file.parts[-3:]))
 def test_every_command_gives_the_same_totals_and_parts_that_add_up(file, tmp_path) -> None:
     page = tmp_path / "page.html"

@@ -277,14 +277,24 @@ def test_pages_that_nobody_counted_are_guessed_from_the_size_and_at_most_100() -
 
 def test_an_opaque_block_counts_its_bytes_by_four_but_a_blob_no_more_than_an_image() -> None:
     blob = base64.b64encode(bytes(range(256)) * 400)
-    reasoning = Raw(b'{"type":"reasoning","encrypted_content":"' + blob + b'"}')
+    picture = Raw(b'{"type":"picture","data":"' + blob + b'"}')
 
     assert letters(Opaque(provider="openai", raw=Raw(b'{"a":"some words"}'))) == blob_tokens(
         b'{"a":"some words"}'
     )
     assert 4 <= blob_tokens(b'{"a":"some words"}') <= 8
-    assert BLOB_TOKENS <= letters(Opaque(provider="openai", raw=reasoning)) <= BLOB_TOKENS + 20
-    assert letters(Unknown(type="x", raw=reasoning)) == letters(Opaque(provider="openai", raw=reasoning))
+    assert BLOB_TOKENS <= letters(Unknown(type="x", raw=picture)) <= BLOB_TOKENS + 20
+    assert letters(Opaque(provider="openai", raw=picture)) == letters(Unknown(type="x", raw=picture))
+
+
+def test_encrypted_reasoning_counts_what_its_base64_decodes_to_by_four() -> None:
+    decoded_bytes = 256 * 400
+    blob = base64.b64encode(bytes(range(256)) * 400)
+    reasoning = Raw(b'{"type":"reasoning","encrypted_content":"' + blob + b'"}')
+
+    tokens = letters(Opaque(provider="openai", raw=reasoning))
+
+    assert abs(tokens - (decoded_bytes - 650) / 4) <= 1
 
 
 def test_a_long_text_in_an_unknown_block_is_no_blob() -> None:

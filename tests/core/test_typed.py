@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.constraints import bullet, constraints_of, missing, stated_in, without_them
+from compactd.core.constraints import bullet, constraints_of, lines_under, missing, stated_in, without_them
 from compactd.core.entries import Item
 from compactd.core.extract import extract
 from compactd.messages import Message, Text
@@ -175,9 +175,9 @@ def test_characters_that_nobody_sees_are_shown_and_the_demand_is_found_again() -
     line = bullet(demands.in_force[0])
 
     assert line == "- Never pu\ufffdsh\ufffd[2K to main. [e1]"
-    assert missing(demands.in_force, f"## Constraints\n{line}") == ()
-    assert missing(demands.in_force, "Never pu\u200bsh\x1b[2K to main.") == ()
-    assert missing(demands.in_force, "Never push") == demands.in_force
+    assert missing(demands.in_force, [line]) == ()
+    assert missing(demands.in_force, lines_under("Never pu\u200bsh\x1b[2K to main.", lambda _: True)) == ()
+    assert missing(demands.in_force, ["Never push"]) == demands.in_force
     assert without_them("Fix it. Never pu\u200bsh\x1b[2K to main.", demands) == "Fix it."
     assert stated_in(line, demands) == ["Never pu\ufffdsh\ufffd[2K to main."]
 

@@ -97,7 +97,7 @@ BAD_PARAMS: dict[str, tuple[str, dict[str, Any], str]] = {
     "an empty query": ("session/search", {"query": ""}, "$.query"),
     "a limit of 0": ("session/search", {"query": "x", "limit": 0}, "$.limit"),
     "an entry that is not there": ("session/history", {"from": "e99"}, "$.from"),
-    "a window of 0": ("session/start", {"context_window": 0}, "$.context_window"),
+    "a window below 0": ("session/start", {"context_window": -1}, "$.context_window"),
     "an empty model": ("session/start", {"model": " "}, "$.model"),
     "a model without its id": ("session/start", {"model": {"provider": "x"}}, "$.model.id"),
     "a tool without a name": ("session/start", {"tools": [{"description": "x"}]}, "$.tools[0].name"),

@@ -25,6 +25,7 @@ from compactd.core.asked import CompactRequest
 from compactd.core.authors import is_typed
 from compactd.core.compaction import Ask, Draft, Outcome, Reply, Work, compact
 from compactd.core.entries import Item, View, is_summary
+from compactd.core.fidelity import NOT_FOUND
 from compactd.core.plan import Plan, plan
 from compactd.core.prompts import PROMPTS
 from compactd.core.prune import result_places, stubs_for
@@ -202,12 +203,17 @@ def test_five_compactions_in_a_row_keep_it_and_the_users_limits(
             assert limit in end.summary, limit
 
 
+FILE_TAGS = ("<read-files>", "<modified-files>")
+
+
 def section(text: str, *names: str) -> list[str]:
-    """The lines under the headings of these names."""
+    """The lines under the headings of these names. What the daemon itself adds after the body ends a section."""
     found: list[str] = []
     inside = False
     for line in text.split("\n"):
-        if line.startswith("#"):
+        if line.startswith((*FILE_TAGS, NOT_FOUND)):
+            inside = False
+        elif line.startswith("#"):
             inside = line.strip("# ").lower() in [name.lower() for name in names]
         elif inside and line.strip() and line != "(none)":
             found.append(line)

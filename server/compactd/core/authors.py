@@ -14,7 +14,7 @@ from typing import Final, get_args
 
 from msgspec import Struct
 
-from compactd.messages import Author, Block, BlockMeta, Document, Message, Text, ToolResult
+from compactd.messages import Author, Block, Document, Message, Text, ToolResult
 
 AUTHORS: Final = frozenset(get_args(Author))
 
@@ -381,14 +381,6 @@ def is_named_user(message: Message, block: Text) -> bool:
 def begins_as_observation(text: str) -> bool:
     """Whether a text begins as agents without tool calls give a tool's output back. O(1)."""
     return _OBSERVATION.match(text) is not None
-
-
-def named_if_observation(block: Block) -> Block:
-    """A block that a person typed, by its format: with the user named as its author if the text alone would
-    pass for a tool's. O(1)."""
-    if isinstance(block, Text) and block.meta is None and begins_as_observation(block.text):
-        return Text(text=block.text, meta=BlockMeta(author=USER))
-    return block
 
 
 def _by_program(text: str, is_named: bool) -> Author | None:

@@ -28,7 +28,6 @@ from compactd.core.authors import (
     SUMMARY,
     TOOL,
     UNKNOWN,
-    named_if_observation,
 )
 from compactd.errors import CompactdError
 from compactd.formats.anthropic import read_content
@@ -434,7 +433,7 @@ class Reading:
             # The person ran a shell command, and the program wrote down what came of it.
             meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
         else:
-            rest = [named_if_observation(_of_editor(block) if len(rest) > 1 else block) for block in rest]
+            rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]
         self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
 
     def _named(self, result: ToolResult) -> ToolResult:

@@ -27,7 +27,6 @@ from compactd.core.authors import (
     SUBAGENT,
     SUMMARY,
     author_of_wrapped,
-    named_if_observation,
 )
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
@@ -349,7 +348,7 @@ def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Me
     if first is not None and None not in authors:
         return Meta(author=first, synthetic=first in _AROUND_PROMPTS and otherwise is None), blocks
     if first is None and not any(authors):
-        return None, tuple(map(named_if_observation, blocks))
+        return None, blocks
     marked = iter(authors)
     return None, tuple(
         Text(text=block.text, meta=BlockMeta(author=author))

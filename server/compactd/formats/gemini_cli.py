@@ -22,7 +22,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from compactd.core.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped, named_if_observation
+from compactd.core.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
 from compactd.errors import CompactdError
 from compactd.formats.gemini import read_message
 from compactd.formats.lines import Warn, mend_surrogates, records, utf8
@@ -195,7 +195,7 @@ class _Reader:
                 if author is not None:
                     told.append(Text(text=block.text, meta=BlockMeta(author=author)))
                     continue
-            told.append(named_if_observation(block))
+            told.append(block)
         return told
 
     def _answer(self, record: Given, record_id: str, at: float | None) -> None:

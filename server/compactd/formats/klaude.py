@@ -13,7 +13,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.core.authors import REMINDER, UNKNOWN, named_if_observation
+from compactd.core.authors import REMINDER, UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
 from compactd.formats.loose import Given, count_in, number_in, object_in, objects_in, text_in, texts_in
@@ -69,10 +69,7 @@ def _event(session: Collected, kind: str, data: Given, starts: list[int]) -> Non
             if source != "user":
                 shell = source == "bash_mode"
                 meta_or_none = Meta(kind="bash_execution") if shell else Meta(author=UNKNOWN)
-            blocks = _blocks(data)
-            if meta_or_none is None:
-                blocks = list(map(named_if_observation, blocks))
-            session.add("user", blocks, id=id, created_at=at, meta=meta_or_none)
+            session.add("user", _blocks(data), id=id, created_at=at, meta=meta_or_none)
         case "AssistantMessage":
             usage = object_in(data, "usage")
             _model(session, usage)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.core.authors import SUMMARY, UNKNOWN, named_if_observation
+from compactd.core.authors import SUMMARY, UNKNOWN
 from compactd.errors import CompactdError, InvalidParams
 from compactd.formats.lines import records
 from compactd.formats.loose import Given, object_in, objects_in, text_in, texts_in
@@ -89,7 +89,7 @@ def _message(session: Collected, given: Given) -> None:
             author = SUMMARY if kind == "branch_summary" else UNKNOWN
             session.add("user", said, id=id, meta=Meta(author=author, synthetic=True))
         case "user":
-            session.add("user", tuple(map(named_if_observation, said)), id=id)
+            session.add("user", said, id=id)
         case "system":
             session.add("system", said, id=id)
         case "assistant":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.core.authors import FILE, SUBAGENT, UNKNOWN, named_if_observation
+from compactd.core.authors import FILE, SUBAGENT, UNKNOWN
 from compactd.errors import CompactdError
 from compactd.formats.documents import opened
 from compactd.formats.loose import Given, list_in, number_in, object_in, objects_in, text_in
@@ -125,8 +125,7 @@ class _Reading:
                 author = UNKNOWN
             for block in _blocks(part):
                 if isinstance(block, Text):
-                    told = Text(text=block.text, meta=author and BlockMeta(author=author))
-                    blocks.append(named_if_observation(told))
+                    blocks.append(Text(text=block.text, meta=author and BlockMeta(author=author)))
                 else:
                     blocks.append(block)
         texts = [part for part in parts if text_in(part, "type") == "text"]

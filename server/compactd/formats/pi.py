@@ -14,7 +14,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from compactd.core.authors import HOOK, SUMMARY, named_if_observation
+from compactd.core.authors import HOOK, SUMMARY
 from compactd.errors import CompactdError
 from compactd.formats.lines import records
 from compactd.formats.loose import object_in, texts_in
@@ -140,8 +140,7 @@ def _message(session: Collected, message: _Record, entry_id: str | None, created
     content = message.get("content", NULL)
     match text_field(message, "role"):
         case "user":
-            typed = map(named_if_observation, _blocks(content, "$.message.content"))
-            session.add("user", tuple(typed), id=entry_id, created_at=created_at)
+            session.add("user", _blocks(content, "$.message.content"), id=entry_id, created_at=created_at)
         case "assistant":
             is_anthropic = text_field(message, "api") == "anthropic-messages"
             stop_reason = text_field(message, "stopReason")

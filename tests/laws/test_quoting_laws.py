@@ -207,7 +207,7 @@ FILE_TAGS = ("<read-files>", "<modified-files>")
 
 
 def section(text: str, *names: str) -> list[str]:
-    """The lines under the headings of these names. What the daemon itself adds after the body ends a section."""
+    """The lines under the headings of these names, up to what the daemon adds after the body."""
     found: list[str] = []
     inside = False
     for line in text.split("\n"):

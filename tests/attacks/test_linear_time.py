@@ -46,6 +46,7 @@ PIECES = (
     *("a.", "a/", "a b ", "never ", "never\n", "1.", "https://", "--a", "```\n", "> ", "* ", "e1 ", "[e1] "),
     *("Error: ", "aA", "\\u", '\\"', '{"a":', "[[", "1\t", "a\r", "<a>", "a=", "│ ", "1→", "\u2028", "x1-"),
     *("\x1b[", "1.2.3", "...", " .", "\n\n", "a,b", "max 8k tokens ", "<system-reminder>", "{'a': '"),
+    *("**a ", "do not:\n", "it says:\n", "# a\n", "all a "),
     *("at a.b(c.d:1)\n", "2026-01-01 00:00:00 ", "Traceback (most recent call last):\n", "don't "),
 )
 """Repeated, each a way to make a pattern try again: runs, openings without an end, what almost matches."""

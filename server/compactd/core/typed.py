@@ -83,7 +83,7 @@ _KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+s
 _HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
 """A heading of Markdown's, or a line that is bold as a whole."""
 _MARKUP = re.compile(
-    r"^\s*#{1,6}\s+|\s#+\s*$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
+    r"^\s*#{1,6}\s+|\s#++\s*+$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
 )
 _BOLD = re.compile(
     r"\*\*(?=[^\s*])[^*\n]{1,200}\*\*|(?<![\w.])__(?=[^\s_])[^_\n]{1,200}__(?![\w(.])"
@@ -91,7 +91,7 @@ _BOLD = re.compile(
     re.IGNORECASE,
 )
 """Words in bold, and tags that set words off: their signs are not a sign of code."""
-_FENCE = re.compile(r"^[ \t>]*(?:[-*+] |\d+[.)] )?[ \t]*(?:```|~~~)", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(?:```|~~~)", re.MULTILINE)
 _REPORTED = re.compile(
     r"^(?=[^\n]{1,200}[:：][ \t*_]*$)(?![ \t]*(?:I|we)\b)[^\n]*\b(?:says?|said|states?|stated|reads|wrote"
     r"|writes|written|shows?|showed"
@@ -109,7 +109,7 @@ _REPORTED = re.compile(
 """A line that announces somebody's words."""
 BLANKS: Final = 3
 """At most so many blank lines stand between a line and the list that it announces."""
-_HASHES = re.compile(r"^\s*#{1,6}\s+|\s+#+\s*$")
+_HASHES = re.compile(r"^\s*#{1,6}\s+|\s#++\s*+$")
 _ENDS: Final = ":：;,.!。；，！"
 _OPEN_END = re.compile(
     r"(?:[:：\-–—…>↓⬇👇]|\.\.\.)\ufe0f?\Z|\b(?:to|from|into|of|in|on|with|the|any|either|touch|change)\Z",

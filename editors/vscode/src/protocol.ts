@@ -1895,6 +1895,8 @@ export interface CompactdErrorData {
 export interface InvalidParamsData {
   /** The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object. */
   path: string | null;
+  /** The `format` to give, if a message is in a provider's shape. Otherwise left out. */
+  format?: string;
 }
 
 /** Data of 1001. */

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from compactd.core.authors import begins_as_observation, is_named_user
 from compactd.errors import CompactdError, InvalidParams
 from compactd.formats import anthropic, gemini, neutral, openai, openai_responses
 from compactd.formats.documents import opened
@@ -20,7 +21,7 @@ from compactd.formats.parts import NULL, elements, fields, first_byte
 from compactd.formats.session_file import Collected, SessionFile, text_field
 from compactd.formats.shapes import is_responses_item, shape_of_message
 from compactd.formats.tools import decode_tools, encode_tool
-from compactd.messages import Message
+from compactd.messages import Message, Text
 
 _READ = {
     "openai": openai.read_message,
@@ -54,7 +55,9 @@ def read(data: bytes, shape: str) -> SessionFile:
         except CompactdError as error:
             session.warn(f"message {index + 1} was left out: {error.message}")
         else:
-            _take(session, message, raw if shape == "neutral" else None, joins=shape == "openai_responses")
+            own = _without_claim(message)
+            source = raw if shape == "neutral" and own is message else None
+            _take(session, own, source, joins=shape == "openai_responses")
     return session.finished()
 
 
@@ -69,6 +72,20 @@ def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
         except CompactdError as error:
             session.warn(f"tool {index + 1} was left out: {error.message}")
     return tuple(found)
+
+
+def _without_claim(message: Message) -> Message:
+    """`message` without the user's name on texts that begin as a tool's output. A client may say that a
+    person typed such a text, a file may not. O(blocks)."""
+    if message.role != "user":
+        return message
+    texts = [block for block in message.content if isinstance(block, Text)]
+    claimed = [text for text in texts if is_named_user(message, text) and begins_as_observation(text.text)]
+    if not claimed:
+        return message
+    meta = message.meta and replace(message.meta, author=None)
+    content = tuple(Text(text=block.text) if block in claimed else block for block in message.content)
+    return replace(message, meta=meta, content=content)
 
 
 def _take(session: Collected, message: Message, source: Raw | None, joins: bool) -> None:

@@ -29,6 +29,8 @@ class InvalidParamsData(Wire, frozen=True, kw_only=True):
 
     path: str | None = None
     """The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object."""
+    format: str | UnsetType = UNSET
+    """The `format` to give, if a message is in a provider's shape. Otherwise left out."""
 
 
 class FailureData(Wire, frozen=True, kw_only=True):

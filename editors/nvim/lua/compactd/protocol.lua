@@ -1101,6 +1101,7 @@
 --- Data of -32602.
 ---@class compactd.InvalidParamsData
 ---@field path string|nil The field that is wrong or missing, such as `$.messages[2].role`. `$` is the params object.
+---@field format? string The `format` to give, if a message is in a provider's shape. Otherwise left out.
 
 --- Data of 1001.
 ---@class compactd.SessionNotFoundData

@@ -69,7 +69,8 @@ def test_the_client_of_vs_code_runs_a_session_without_a_line_of_ours(
     assert (seen["bad"]["code"], seen["bad"]["data"]["path"]) == (-32602, "$.messages")
     assert seen["no_method"]["code"] == -32601
     assert (seen["undone"], seen["original"]) == (80, "Fix the 😀 loader")
-    assert seen["events"] == [
+    assert seen["events"].count("message_appended") == 80
+    assert [kind for kind in seen["events"] if kind != "message_appended"] == [
         "usage_update",
         *("compaction_start", "compaction_end", "usage_update") * 2,
         "usage_update",

@@ -664,7 +664,9 @@ class MessageAppended(Struct, frozen=True, kw_only=True, tag="message_appended")
     """A message became part of the session, whoever appended it."""
 
     entry_id: str
+    """The entry of the message in the session."""
     role: Role
+    """Its role."""
     client: str | None = None
     """The name of the client whose request brought the message, as it gave it in `client.name`. Null if it
     gave none, if the daemon made the message, or if another process appended it."""

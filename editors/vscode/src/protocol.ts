@@ -1853,7 +1853,9 @@ export interface MessageAppended {
   /** One more with each event of a session. */
   seq: number;
   type: "message_appended";
+  /** The entry of the message in the session. */
   entry_id: string;
+  /** Its role. */
   role: "user" | "assistant" | "tool" | "system";
   /** The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it. */
   client: string | null;

@@ -1074,8 +1074,8 @@
 ---@field session_id string The session that it is about.
 ---@field seq integer One more with each event of a session.
 ---@field type "message_appended"
----@field entry_id string
----@field role "user"|"assistant"|"tool"|"system"
+---@field entry_id string The entry of the message in the session.
+---@field role "user"|"assistant"|"tool"|"system" Its role.
 ---@field client string|nil The name of the client whose request brought the message, as it gave it in `client.name`. Null if it gave none, if the daemon made the message, or if another process appended it.
 ---@field turn_id? string In the daemon's own loop: the prompt that the message belongs to.
 

@@ -68,7 +68,7 @@ ASKED: list[tuple[str, dict[str, object]]] = [
     ("session/export", {**SESSION, "format": "openai"}),
     ("session/import", {"content": json.dumps(MESSAGES)}),
     ("session/redact", {**SESSION, "entry_ids": ["e1"]}),
-    ("session/compact", {**SESSION, "strategy": "summarize", "keep_recent": 500}),
+    ("session/compact", {**SESSION, "strategy": "auto", "keep_recent": 500}),
     ("agent/prompt", {**SESSION, "text": "Go on."}),
     ("agent/abort", SESSION),
     ("session/close", SESSION),

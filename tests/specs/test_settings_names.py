@@ -246,9 +246,9 @@ ALL = {
 MEANS = {"preserve_count": "keep_messages", "auto": "enabled"}
 
 
-def test_protocol_md_lists_the_names_of_the_five_systems() -> None:
-    text = (Path(__file__).parents[2] / "protocol.md").read_text("utf-8")
-    section = text.partition("\n## Settings\n")[2].partition("\n<!--")[0]
+def test_the_settings_page_lists_the_names_of_the_five_systems() -> None:
+    text = (Path(__file__).parents[2] / "docs/settings.md").read_text("utf-8")
+    section = text.partition("\n## What other agents call them\n")[2]
 
     listed = set(re.findall(r"`(?:compaction\.)?([a-z_]+)`", section))
 

@@ -10,6 +10,7 @@ from compactd.core.projection import Projection
 from compactd.errors import FormatNotSupported, InvalidParams
 from compactd.formats import neutral
 from compactd.formats.rendering import Rendered
+from compactd.formats.shapes import refuse_other_shape
 from compactd.formats.tools import encode_tool
 from compactd.messages import Message, Tool
 
@@ -66,8 +67,6 @@ def read_given(
     """
     if format is not None:
         return read_messages(raws, format, path)
-    from compactd.formats.shapes import refuse_other_shape
-
     try:
         read = neutral.read_messages(raws, path)
     except InvalidParams:

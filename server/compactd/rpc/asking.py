@@ -22,6 +22,7 @@ from compactd.core.settings import GivenSettings, validate
 from compactd.core.usage import is_report, normalise
 from compactd.errors import InvalidParams
 from compactd.formats.neutral import decode_message
+from compactd.formats.shapes import NAMES, other_shape
 from compactd.formats.tools import decode_tools, encode_tool
 from compactd.messages import Message, Tool, Usage
 from compactd.recovery import FailedRequest
@@ -193,8 +194,6 @@ def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
     meta = b',"meta":{"author":"user"}' if is_named else b""
     raw = Raw(b'{"role":"user","content":%b%b}' % (bytes(content), meta))
     message = decode_message(raw)
-    from compactd.formats.shapes import NAMES, other_shape
-
     shape = other_shape(raw, "$.content", message)
     if shape is not None:
         raise InvalidParams(

@@ -139,7 +139,9 @@ def test_the_client_is_told_of_a_compaction_with_the_tokens_that_it_saved(daemon
 
     assert done is not None
     told = daemon.events(session, after=at)
-    assert [e["type"] for e in told if e["type"] != "compaction_progress"] == [
+    types = [e["type"] for e in told if e["type"] != "compaction_progress"]
+    # The numbers of the append before may follow its answer.
+    assert types[types.index("compaction_start") :] == [
         "compaction_start",
         "compaction_end",
         "usage_update",

@@ -306,6 +306,7 @@ def test_a_summary_has_an_entry_id_and_its_meta_and_a_synthetic_result_has_none(
         "type": "compaction_summary",
         "compaction_id": "c1",
         "read_files": ["a.py"],
+        "modified_files": [],
     }
 
 

@@ -155,7 +155,7 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
              (lambda (_) (setq done t)))
             (until (lambda () done))
             (compactd-compact nil 2 t)
-            (until (lambda () (eql 0.5 (compactd-session-compacting (compactd-session-current)))))
+            (until (lambda () (eql 0.1 (compactd-session-compacting (compactd-session-current)))))
             (princ (concat "SHOWN " (compactd-gauge-short (compactd-session-current)) "\n"))
             (compactd-abort)
             (until (lambda () (null (compactd-session-compacting (compactd-session-current)))))
@@ -164,7 +164,7 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
             (princ (with-current-buffer (compactd-log-buffer) (buffer-string)))""",
         )
 
-    assert "SHOWN ◔ compacting 50 %" in done.stdout, done.stdout + done.stderr
+    assert "SHOWN ◔ compacting 10 %" in done.stdout, done.stdout + done.stderr
     assert "COUNT 12" in done.stdout
     assert "the compaction was cancelled; nothing was changed" in done.stderr
     assert "→      (:id" in done.stdout, "the wire is traced"

@@ -108,7 +108,7 @@ JSON_COMMANDS = {
     "sessions": ("sessions",),
     "search": ("search", "touch"),
     "classify": ("classify", "error.json"),
-    "convert to a file": ("convert", "nasty.json", "out\u202e\x9b2J.jsonl", "--to", "pi"),
+    "convert to a file": ("convert", "nasty.json", "out\u202e\x9b2J.jsonl", "--to", "pi", "--force"),
     "a file that is not there": ("inspect", "no\x9b2J\u202efile"),
     "a model": ("models", "openai/x\x9b2J\u202e"),
     "deleting what is not there": ("sessions", "delete", "odd\x9b2J\u202e", "--yes"),

@@ -47,10 +47,21 @@ def test_a_long_line_that_codex_keeps_is_not_repeated(tmp_path: Path) -> None:
     assert NAME in text
 
 
-def test_of_a_message_that_codex_cut_in_its_middle_the_middle_comes_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "gone"),
+    [
+        ("Never rename src/zeta/omega.py, whatever happens.", "Never rename src/zeta/omega.py"),
+        (
+            "\n\nDo not:\n- push to the origin remote\n- rename src/zeta/omega.py\n\n",
+            "push to the origin remote",
+        ),
+    ],
+)
+def test_of_a_message_that_codex_cut_in_its_middle_the_middle_comes_back(
+    tmp_path: Path, said: str, gone: str
+) -> None:
     agent = Agent("codex", tmp_path)
-    gone = "Never rename src/zeta/omega.py, whatever happens."
-    agent.session.say(Turn("user", f"{LONG[:9_000]} {gone} {LONG[9_000:]}"), *past())
+    agent.session.say(Turn("user", f"{LONG[:9_000]} {said} {LONG[9_000:]}"), *past())
     agent.before()
     agent.session.compact(kept=(f"{LONG[:8_500]}…321 tokens truncated…{LONG[9_500:]}",))
 

@@ -7,7 +7,7 @@ shows pays nothing. No model is asked.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from compactd.core.constraints import (
     Constraints,
     bullets,
     constraints_of,
+    limits_in,
     lines_under,
     missing,
     within,
@@ -148,6 +149,7 @@ def what_was_lost(
     away: list[Item] = []
     shown = [_item(at, text) for at, text in enumerate((summary, stays)) if text.strip()]
     names: set[str] = set()
+    left: dict[str, str] = {}
     for held in gone:
         kind = "summary" if held.is_summary else "message"
         name = held.entry_id if held.entry_id not in names else f"{held.entry_id}.{len(items)}"
@@ -157,9 +159,11 @@ def what_was_lost(
         rest = None if held.entry_id in stayed else _away(item, stays) if held.is_typed and stays else item
         if rest is None or rest is item:
             cache.give(name, kind, held.facts)
+        if rest is not item and (held.entry_id in stayed or _is_kept(item, stays)):
+            left[name] = "" if rest is None else _said_in(rest)
         (shown if rest is None else away).append(item if rest is None else rest)
     said = constraints_of(items)
-    absent = _absent(said, summary, stays)
+    absent = _absent(said, summary, left)
     first(_limits_alone(said, absent, most, count))
     return _found(away, shown, cache, folder, most, count, summary + "\n" + stays, said, absent)
 
@@ -168,18 +172,20 @@ def _lead(most: int) -> str:
     return _LEAD if most >= SHORT else _SHORT_LEAD
 
 
-def _absent(said: Constraints, summary: str, stays: str) -> tuple[Constraint, ...]:
+def _absent(said: Constraints, summary: str, left: Mapping[str, str]) -> tuple[Constraint, ...]:
     """The constraints in force that the context lacks: the summary states them neither as a line nor as a
-    sentence of its own, and no message that stays sets them. A mere mention does not count: it may say that
-    the limit was lifted. O(constraints + both texts)."""
+    sentence of its own, and the message that sets them went. A mere mention does not count: it may say that
+    the limit was lifted. `left` has, for each message that stays in whole or in part, what of it went.
+    O(constraints + texts)."""
     lines = list(lines_under(summary, lambda heading: not heading or is_of_rules(heading)))
     absent = missing(said.in_force, lines)
     if not absent:
         return absent
     prose = "\n".join(line for line in lines if not takes_back(line))
-    set_again = constraints_of(_typed_item(at, text) for at, text in enumerate((prose, stays)))
-    stated = frozenset(one.text for one in set_again.in_force)
-    return tuple(one for one in absent if one.text not in stated)
+    stated = frozenset(one.text for one in constraints_of((_typed_item(prose),)).in_force)
+    return tuple(
+        one for one in absent if one.text not in stated and one.text in left.get(one.entry_id, one.text)
+    )
 
 
 def _lacking(
@@ -204,6 +210,19 @@ def _limits_alone(
     lines = [LAYOUT.sections[0][0], *bullets(lacking), *([_more_line(more)] if more else [])]
     text = f"{lead}\n" + safe("\n".join(lines), lines)
     return text if lacking and count(text) <= most else ""
+
+
+def _is_kept(item: Item, stays: str) -> bool:
+    """Whether it is the message that stands in `stays`. What holds a short one in the middle of a line may
+    only mention it. O(both)."""
+    text = text_of(item.message)
+    return len(text) >= 3 * SHARED or f"\n{text}\n" in f"\n{stays}\n"
+
+
+def _said_in(rest: Item) -> str:
+    """The text of what went of a message, and its limits as they are told: one over several lines stands on
+    one."""
+    return "\n".join((text_of(rest.message), *(limit[0] for limit in limits_in(rest))))
 
 
 def _away(item: Item, stays: str) -> Item | None:
@@ -238,9 +257,9 @@ def _same(one: str, other: str) -> int:
     return low
 
 
-def _typed_item(at: int, text: str) -> Item:
+def _typed_item(text: str) -> Item:
     message = Message(role="user", content=(Text(text=text),))
-    return Item(entry_id=f"stated-{at}", body=message, tokens=0, kind="message")
+    return Item(entry_id="stated", body=message, tokens=0, kind="message")
 
 
 def _item(at: int, text: str) -> Item:

@@ -23,7 +23,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links lead to them on the site, too; tables stand where their marks are."""
+    """Links lead to them and from them on the site, too; tables stand where their marks are."""
+    if page.file.src_uri in PAGES:
+        markdown = markdown.replace("](docs/", "](")
     for name in PAGES:
         markdown = markdown.replace(f"](../{name}", f"]({name}").replace(f"](../../{name}", f"](../{name}")
     return reference_pages.filled(markdown)

@@ -9,10 +9,13 @@ import json
 import os
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
+import compactd
 from attacks.hostile_repository import HostileRepository, hostile_repository
 from bridges.agents_made import Turn
 from bridges.hook_runs import Agent
@@ -154,7 +157,7 @@ def test_hooks_that_install_wrote_run_in_the_repository_without_running_any_of_i
 ) -> None:
     """Each line is run as the agent runs it: by a shell that stands in the project."""
     home = hostile.root.parent
-    for written_by in ((SCRIPT,), (sys.executable, "-m", "compactd")):
+    for written_by in ((SCRIPT,), (python_without_a_script(home), "-m", "compactd")):
         settings = home / f"settings-{len(written_by)}.json"
         done = subprocess.run(
             [*written_by, "install", agent, "--settings", str(settings)],
@@ -186,6 +189,15 @@ def test_hooks_of_the_plugins_run_in_the_repository_without_running_any_of_it(
     assert len(run_hooks(hostile, agent, INTEGRATIONS / file, ("", ".", "bin", ".venv/bin"))) >= 4
 
     assert hostile.sprung() == []
+
+
+def python_without_a_script(folder: Path) -> str:
+    """An interpreter that has no `compactd` script next to it, so hooks have to name the module."""
+    venv.create(folder / "bare", with_pip=False, symlinks=True)
+    [packages] = (folder / "bare").glob("lib/python*/site-packages")
+    found = [Path(compactd.__file__).parents[1], Path(sysconfig.get_path("purelib"))]
+    (packages / "compactd.pth").write_text("".join(f"{one}\n" for one in found))
+    return str(folder / "bare" / "bin" / "python")
 
 
 def run_hooks(

@@ -13,6 +13,7 @@ from e2e.client import Daemon
 from e2e.own_loop import Talk
 from e2e.talk import Message, call, chars4, result, said, turns, user
 from providers.loopback import Answer, Fail, Loopback, length_stop
+from specs.prompts import SUMMARISES, missing, task_of
 from specs.wire import MODEL, SUMMARY, append, compact, started, view
 
 BOTH = pytest.mark.parametrize("profile", ["opal", "default"])
@@ -156,6 +157,7 @@ def test_the_model_is_made_a_summariser_that_does_not_continue(
     assert "You are a summariser" in system
     assert "never take part in the conversation" in system
     assert "Do NOT continue the conversation" in prompt
+    assert missing(task_of(prompt), SUMMARISES) == []
     assert "tools" not in body
 
 

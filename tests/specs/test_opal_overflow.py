@@ -205,7 +205,7 @@ def test_copilots_models_have_copilots_window_and_a_providers_own_theirs(daemon:
         assert (facts["provider"], facts["confidence"]) == (provider, "fact")
         assert windows[provider] == facts["context_window"]
 
-    # One name, two windows: as GitHub and OpenAI list them (seen 2026-11).
+    # One name, two windows: Copilot serves half of what OpenAI does.
     assert windows == {"github-copilot": 64_000, "openai": 128_000}
 
 

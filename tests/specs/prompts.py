@@ -18,6 +18,21 @@ MERGES = {
 }
 """What a prompt with an earlier summary must ask for; the last two keep the spec's own sections true."""
 
+SUMMARISES = {
+    # opal.md, "Anti-continuation measures": its rules in the user prompt, and why the transcript is tagged.
+    "do not continue": r"\bdo not continue the conversation\b",
+    "do not answer": r"\bdo not answer\b",
+    "do not act": r"\bdo not call tools\b",
+    "data, not dialogue": r"\b(is|are|as) data\b",
+    "a summary alone": r"\bnothing before or after\b",
+}
+
+PREFIX = {
+    # opal.md, "Turn-prefix summary".
+    "attempted": r"\bwhat was attempted\b",
+    "intermediate results": r"\bintermediate results\b",
+}
+
 EVMTS = {
     # evmts-32.md, "compaction-prompt".
     "KEY DECISIONS": ("important choices", "made", "conversation"),

@@ -189,15 +189,23 @@ def test_an_editor_shows_how_many_messages_became_a_summary_and_the_tokens_befor
 @pytest.mark.parametrize("marked", [True, False])
 def test_the_prompt_can_be_replaced(daemon: Daemon, server: Loopback, marked: bool) -> None:
     own = "List what was eaten." + (" It was: {messages} That was all." if marked else "")
-    session = by_a_model(daemon, server, "Bread and butter.", compact_prompt=own)
+    session = by_a_model(daemon, server, "Bread and butter.", "Bread, butter and jam.", compact_prompt=own)
 
     done = compact(daemon, session)
+    append(daemon, session, *turns(10, 200))
+    later = compact(daemon, session)
 
-    sent = server.requests[0].raw.decode()
     assert (done["strategy"], done["reason"]) == ("summarize", "")
     assert "Bread and butter." in done["summary"], "checked against no headings but those it asked for"
-    assert "List what was eaten." in sent
-    assert "{messages}" not in sent
-    assert "KEY DECISIONS" not in sent
-    assert sent.index("eaten.") < sent.index("<conversation>")
-    assert ("That was all." in sent) is marked
+    assert "Bread, butter and jam." in later["summary"]
+    for request in server.requests:
+        sent = request.raw.decode()
+        assert "List what was eaten." in sent
+        assert "{messages}" not in sent
+        assert "KEY DECISIONS" not in sent
+        assert sent.index("eaten.") < sent.index("<conversation>")
+        assert ("That was all." in sent) is marked
+    _, second = (request.raw.decode() for request in server.requests)
+    assert second.count("Bread and butter.") == 1, "the earlier summary is among what was eaten"
+    assert second.index("eaten.") < second.index("Bread and butter.")
+    assert not marked or second.index("Bread and butter.") < second.index("That was all.")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from e2e.client import Daemon
-from e2e.talk import Message, assistant, call, result, said, turns, user
+from e2e.talk import Message, assistant, call, chars4, result, said, turns, user
 from e2e.views import problems_of_providers
 from providers.loopback import Answer, Fail, Loopback
 from specs.evmts import HEADINGS, LEAD, SUMMARY, TOO_SHORT, by_a_model, conversation, filled
@@ -146,7 +146,8 @@ def test_the_tokens_before_and_after_are_those_of_the_whole_request(daemon: Daem
 
     after = daemon.call("session/context", session_id=session)["tokens"]
     assert (done["tokens_before"], done["tokens_after"]) == (before, after)
-    assert before == 4100
+    assert before == 100 + 20 * 200
+    assert after == 100 + chars4(said(view(daemon, session)[0])) + 5 * 200
 
 
 def test_the_model_that_summarises_can_be_named(daemon: Daemon, server: Loopback) -> None:

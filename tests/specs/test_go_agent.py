@@ -262,14 +262,25 @@ def test_a_window_of_0_switches_the_threshold_off_and_no_overflow(
     assert shown == {"value": 0, "source": "session/start"}
 
 
-def test_a_rejection_gives_an_unknown_window_its_limit(daemon: Daemon) -> None:
-    session = session_of(daemon, None, model="acme/unheard-of-10")
+LIMITED = "This model's maximum context length is 64000 tokens. However, your messages resulted in 80000."
+
+
+@pytest.mark.parametrize(
+    ("error", "window", "threshold"),
+    # A quarter of the smaller window is less than 16,384.
+    [({"status": 400, "message": LIMITED}, 64_000, 48_000), (OVERFLOW, 128_000, 128_000 - 16_384)],
+    ids=["with figures", "without"],
+)
+def test_a_rejection_gives_an_unknown_window_its_limit(
+    daemon: Daemon, error: dict[str, Any], window: int, threshold: int
+) -> None:
+    session = session_of(daemon, None, model=f"acme/unheard-of-{window}")
     append(daemon, session, *turns(40, 1000))
-    told = "This model's maximum context length is 64000 tokens. However, your messages resulted in 80000."
 
-    daemon.call("turn/error", session_id=session, error={"status": 400, "message": told})
+    daemon.call("turn/error", session_id=session, error=error)
 
-    assert state(daemon, session)["token_usage"]["context_window"] == 64_000
+    usage = state(daemon, session)["token_usage"]
+    assert (usage["context_window"], usage["threshold_tokens"]) == (window, threshold)
 
 
 @pytest.mark.parametrize("size", [100, 999, 1000, 3333])

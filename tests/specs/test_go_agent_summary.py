@@ -158,7 +158,8 @@ def test_in_a_turn_that_alone_exceeds_keep_the_cut_lands_at_an_assistants_or_a_c
 def test_history_and_partial_turn_are_summarised_separately_and_merged(
     daemon: Daemon, server: Loopback
 ) -> None:
-    server.play(Answer(text=SUMMARY), Answer(text=SUMMARY))
+    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(2)]
+    server.play(*[Answer(text=answer) for answer in answers])
     session = session_of(daemon, settings=MODELLED)
     append(daemon, session, *long_turn(bash=False))
 
@@ -167,7 +168,12 @@ def test_history_and_partial_turn_are_summarised_separately_and_merged(
     assert (done["split_turn"], done["first_kept_entry_id"]) == (True, "e6")
     sent = [request.raw.decode() for request in server.requests]
     assert sorted(("HISTORY" in one, "BEGINNING" in one) for one in sent) == [(False, True), (True, False)]
-    assert done["summary"].count("Make the parser faster.") == 2, "both, in one message"
+    history, partial = (
+        next(number for number, one in enumerate(sent) if word in one) for word in ("HISTORY", "BEGINNING")
+    )
+    before, _, after = done["summary"].partition("## Turn Context (split turn)")
+    assert f"Run benchmark {history}." in before
+    assert f"Run benchmark {partial}." in after, "both, in one message, each in its place"
     assert len([m for m in view(daemon, session) if m.get("meta")]) == 1
 
 

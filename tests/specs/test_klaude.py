@@ -215,15 +215,19 @@ def test_a_sub_agents_session_skips_the_threshold_and_not_the_overflow(daemon: D
     assert over["compacted"] is True
 
 
-def test_an_overflow_is_compacted_with_the_same_keep_and_the_turn_sent_again(daemon: Daemon) -> None:
-    session = session_of(daemon, 100_000)
+@pytest.mark.parametrize(("window", "kept"), [(40_000, 14), (200_000, 20)])
+def test_an_overflow_is_compacted_with_the_same_keep_and_the_turn_sent_again(
+    daemon: Daemon, window: int, kept: int
+) -> None:
+    # 35 % of the window, or 20,000.
+    session = session_of(daemon, window)
     append(daemon, session, *turns(30, 1000))
 
     told = daemon.call("turn/error", session_id=session, error=OVERFLOW)
 
     assert (told["overflow"], told["retry"]) == (True, True)
     done = told["compaction"]
-    assert (done["trigger"], done["kept_messages"]) == ("overflow", 20)
+    assert (done["trigger"], done["kept_messages"]) == ("overflow", kept)
     assert daemon.call("session/history", session_id=session)["entries"][-1]["kind"] == "compaction"
 
 

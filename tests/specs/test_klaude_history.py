@@ -105,8 +105,9 @@ def test_old_messages_are_sent_as_labelled_text(daemon: Daemon, server: Loopback
     assert lines[0] == "[User]: List the files."
     assert lines[1] == "[Assistant]: I look."
     assert lines[2] == '[Assistant tool calls]: bash({"command":"ls","n":{"keyA":1}})'
-    assert lines[3].startswith("[Tool result]: xxx")
-    assert lines[3].count("x") < 2100, "cut at 2,000 characters, with a note"
+    cut, note = lines[3].split("…")
+    assert cut == "[Tool result]: " + "x" * 2000
+    assert "500" in note, "how many characters are missing"
     assert lines[4] == "[Assistant]: Done."
     assert "secretly" not in prompt
 
@@ -116,7 +117,8 @@ def test_history_and_task_are_asked_for_at_once_where_the_cut_lands_in_a_task(
 ) -> None:
     # The server answers either only while both are open: one after the other would never end.
     both = asyncio.Barrier(2)
-    server.play(*[Together(Answer(text=SUMMARY), both)] * 2)
+    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(2)]
+    server.play(*[Together(Answer(text=answer), both) for answer in answers])
     session = session_of(daemon, settings={**MODELLED, "summary_deadline_s": 20})
     append(daemon, session, *loop())
 
@@ -126,6 +128,12 @@ def test_history_and_task_are_asked_for_at_once_where_the_cut_lands_in_a_task(
     sent = [request.raw.decode() for request in server.requests]
     assert (done["split_turn"], done["first_kept_entry_id"]) == (True, "e5")
     assert sorted(("HISTORY" in one, "BEGINNING" in one) for one in sent) == [(False, True), (True, False)]
+    history, task = (
+        next(number for number, one in enumerate(sent) if word in one) for word in ("HISTORY", "BEGINNING")
+    )
+    before, _, after = done["summary"].partition("## Turn Context (split turn)")
+    assert f"Run benchmark {history}." in before
+    assert f"Run benchmark {task}." in after
 
 
 def test_files_come_from_the_clients_tracker_and_from_any_tools_arguments(daemon: Daemon) -> None:

@@ -9,7 +9,7 @@ from e2e.client import Daemon
 from e2e.talk import turns
 from providers.loopback import Answer, Loopback
 from specs import evmts, opencode
-from specs.prompts import MERGES, missing, task_of
+from specs.prompts import MERGES, SUMMARISES, missing, task_of
 from specs.wire import MODEL, PROFILES, SUMMARY, append, compact, started
 
 SUMMARIES = {"evmts": evmts.SUMMARY, "opencode": opencode.SUMMARY}
@@ -29,5 +29,7 @@ def test_an_earlier_summary_and_what_followed_are_to_be_merged_point_by_point(
     first, second = (request.body["messages"][0]["content"][0]["text"] for request in server.requests)
 
     assert missing(task_of(second), MERGES) == []
+    for prompt in (first, second):
+        assert missing(task_of(prompt), SUMMARISES) == [], "under each profile it is a record, no dialogue"
     assert "merge" in missing(task_of(first), MERGES), "the first has nothing to merge"
     assert (first.count("<previous-summary>"), second.count("</previous-summary>")) == (0, 1)

@@ -13,8 +13,9 @@ import pytest
 
 from e2e.client import Daemon
 from e2e.own_loop import Talk
-from e2e.talk import Message, assistant, call, result, said, text, turns, user
+from e2e.talk import Message, assistant, result, said, text, turns, user
 from providers.loopback import Answer, Loopback
+from specs.prompts import PREFIX, SUMMARISES, missing, task_of
 from specs.wire import MODEL, SUMMARY, append, begin, compact, report, started, state, view
 
 BOTH = pytest.mark.parametrize("profile", ["opal", "default"])
@@ -318,7 +319,8 @@ def test_a_cut_turn_gets_its_own_summary_from_a_prefix_of_5_messages_on(
 def test_history_and_turn_prefix_are_summarised_each_by_a_request_of_its_own(
     daemon: Daemon, server: Loopback, profile: str, prefix: int, asked: int
 ) -> None:
-    server.play(*[Answer(text=SUMMARY)] * asked)
+    answers = [SUMMARY.replace("Run the benchmark", f"Run benchmark {number}") for number in range(asked)]
+    server.play(*[Answer(text=answer) for answer in answers])
     session = started(daemon, profile, 100_000, settings={"model": MODEL})
     append(daemon, session, *long_turn(prefix))
 
@@ -334,9 +336,15 @@ def test_history_and_turn_prefix_are_summarised_each_by_a_request_of_its_own(
     (beginning,) = (one for one in sent if "BEGINNING" in one)
     assert "HISTORY" not in beginning
     assert "BEGINNING" not in history
-    assert "attempted" in beginning
-    assert "intermediate" in beginning
-    assert done["summary"].index("## Goal") < done["summary"].index("## Turn Context (split turn)")
+    for request in server.requests:
+        assert "You are a summariser" in str(request.body["system"])
+        (prompt,) = (block["text"] for block in request.body["messages"][0]["content"])
+        assert prompt.count("<conversation>") == prompt.count("</conversation>") == 1
+        assert missing(task_of(prompt), SUMMARISES) == []
+        assert missing(task_of(prompt), PREFIX) == ([] if "BEGINNING" in prompt else list(PREFIX))
+    before, _, after = done["summary"].partition("## Turn Context (split turn)")
+    assert f"Run benchmark {sent.index(history)}." in before
+    assert f"Run benchmark {sent.index(beginning)}." in after
     assert said(view(daemon, session)[0]) == done["summary"], "both are one message"
 
 
@@ -344,9 +352,14 @@ def test_a_split_turn_without_a_model_is_truncated_and_crashes_nothing(
     daemon: Daemon, server: Loopback
 ) -> None:
     session = started(daemon, "opal", 100_000)
-    append(daemon, session, *long_turn(5), call("r", "read", path="a.py"), result("r", 1), user(5))
+    append(daemon, session, *long_turn(5))
 
     done = compact(daemon, session, keep_recent=200, strategy="truncate")
 
-    assert (done["compacted"], done["strategy"]) == (True, "truncate")
+    assert (done["compacted"], done["strategy"], done["split_turn"]) == (True, "truncate", True)
+    assert (done["first_kept_entry_id"], done["pinned_entry_ids"]) == ("e8", ["e3"])
+    # Two old messages and the five of the turn's beginning, of which its request stays.
+    history, _, turn = done["summary"].partition("\n\n## Turn Context (split turn)\n")
+    assert history.endswith("[Compacted 6 messages: 1 user, 3 assistant, 2 tool]")
+    assert turn == "(5 messages of the turn in progress)"
     assert server.requests == []

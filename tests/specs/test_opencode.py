@@ -28,16 +28,18 @@ def test_the_three_phases_follow_each_other_detection_pruning_summary(daemon: Da
     settings = {**DUE, "prune_protect": 0, "prune_minimum": 100}
     session = filled(daemon, user(5), *old, **settings)
     pruned_only = daemon.call("turn/begin", session_id=session)
-    append(daemon, session, *turns(2, 900))
+    append(daemon, session, user(5), assistant(10, "u"), result("u", 3000, seed=1), *turns(2, 900))
     at = daemon.now
 
-    done = begin(daemon, session)
+    both = daemon.call("turn/begin", session_id=session)
 
     assert (pruned_only["pruned"], pruned_only["compaction"]) == (1, None)
-    assert done is not None
-    assert (done["compacted"], done["trigger"]) == (True, "threshold")
-    kinds = [e["type"] for e in daemon.events(session, after=at) if e["type"] != "compaction_progress"]
-    assert kinds[:3] == ["compaction_start", "compaction_end", "usage_update"]
+    assert both["pruned"] == 1, "what a prune leaves above the limit is summarised in the same turn"
+    assert (both["compaction"]["compacted"], both["compaction"]["trigger"]) == (True, "threshold")
+    kinds = [e["type"] for e in daemon.events(session, after=at)]
+    phases = [kind for kind in kinds if kind in ("prune_end", "compaction_start", "compaction_end")]
+    assert phases == ["prune_end", "compaction_start", "compaction_end"]
+    assert kinds[kinds.index("compaction_end") + 1] == "usage_update"
 
 
 # --- Phase 1: Overflow Detection --------------------------------------------------------------------

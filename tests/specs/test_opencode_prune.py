@@ -7,6 +7,7 @@ wins, and the test says so.
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -69,10 +70,10 @@ def test_the_last_two_user_turns_are_skipped(daemon: Daemon, newer: int, ids: li
     assert pruned(daemon, session) == ids
 
 
-def test_a_users_turn_that_no_person_wrote_counts_as_one(daemon: Daemon) -> None:
+@pytest.mark.parametrize("meta", [{"synthetic": True}, {"kind": "bash_execution"}], ids=["go on", "command"])
+def test_a_users_turn_that_no_person_wrote_counts_as_one(daemon: Daemon, meta: dict[str, Any]) -> None:
     # The spec counts messages of role user; "Continue if you have next steps" is one.
-    go_on = user(5, meta={"synthetic": True})
-    session = filled(daemon, *outputs(90_000), user(5), assistant(5), go_on, window=400_000)
+    session = filled(daemon, *outputs(90_000), user(5), assistant(5), user(5, meta=meta), window=400_000)
 
     assert pruned(daemon, session) == ["e3"]
 

@@ -114,28 +114,30 @@ def test_the_models_words_are_streamed_as_they_come(daemon: Daemon, server: Loop
 def test_the_hook_is_asked_and_its_context_or_prompt_takes_part(
     daemon: Daemon, server: Loopback, answer: dict[str, Any], words: str, default: bool
 ) -> None:
-    server.play(Answer(text=SUMMARY))
+    server.play(*[Answer(text=SUMMARY)] * 2)
     settings = {"profile": "opencode", "model": MODEL, "context_window": 100_000, **CHARS4}
     client = {"name": "a test", "compaction_hook": True}
     session = daemon.call("session/start", compaction=settings, client=client)["session_id"]
-    append(daemon, session, *turns(10, 200))
-    at = daemon.now
 
-    def reply() -> None:
+    def reply(after: int) -> None:
         asked = daemon.wait(
-            lambda got: got.at > at and got.value.get("method") == "session/compacting", "session/compacting"
+            lambda got: got.at > after and got.value.get("method") == "session/compacting",
+            "session/compacting",
         )
         daemon.send(json.dumps({"jsonrpc": "2.0", "id": asked.value["id"], "result": answer}).encode())
 
-    hook = threading.Thread(target=reply, daemon=True)
-    hook.start()
-    done = compact(daemon, session)
-    hook.join(30)
+    for earlier in range(2):
+        append(daemon, session, *turns(10, 200))
+        hook = threading.Thread(target=reply, args=(daemon.now,), daemon=True)
+        hook.start()
+        done = compact(daemon, session)
+        hook.join(30)
 
-    sent = server.requests[0].raw.decode()
-    assert done["strategy"] == "summarize"
-    assert words in sent
-    assert ("what we are going to do next" in sent) is default
+        sent = server.requests[-1].raw.decode()
+        assert (done["strategy"], len(server.requests)) == ("summarize", earlier + 1)
+        assert sent.count("</previous-summary>") == earlier
+        assert words in sent
+        assert ("what we are going to do next" in sent) is default
 
 
 def test_deviation_the_model_gets_all_prior_messages_as_one_transcript(

@@ -223,11 +223,24 @@ def test_a_name_that_is_none_is_told_of(daemon: Daemon, tmp_path: Path) -> None:
 
     begun = daemon.call("session/start", working_dir=str(tmp_path), persist=False)
     refused = daemon.refusal("session/start", compaction={"reserve_tokens": -1})
+    by_start = daemon.call("session/start", compaction={"keep_recent": 5, "reserve": 6})
+    session = by_start["session_id"]
+    by_configure = daemon.call("session/configure", session_id=session, compaction={"PRUNE_MINIMUM": 7})
+    append(daemon, session, *turns(10, 200))
+    by_compact = compact(daemon, session, keep_recent_tokens=8)
 
     warnings = " ".join(begun["warnings"])
     assert "keep_recent_token" in warnings
     assert "reserve_tokens" in warnings
     assert (refused.code, refused.data["path"]) == (-32602, "$.compaction.reserve_tokens")
+    for told, name, meant in (
+        (by_start, "keep_recent", "keep_recent_tokens"),
+        (by_start, "reserve", "reserve_tokens"),
+        (by_configure, "PRUNE_MINIMUM", "prune_minimum"),
+        (by_compact, "keep_recent_tokens", "keep_recent"),
+    ):
+        (warning,) = [words for words in told["warnings"] if re.search(rf"\b{name} is no ", words)]
+        assert f"(perhaps {meant} is meant)" in warning
 
 
 ALL = {

@@ -253,7 +253,10 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
             (princ (concat "SHOWN " (compactd-gauge-short (compactd-session-current)) "\n"))
             (compactd-abort)
             (until (lambda () (null (compactd-session-compacting (compactd-session-current)))))
-            (accept-process-output nil 0.3)
+            ;; What the daemon answers to this comes after what it says of the compaction.
+            (setq done nil)
+            (compactd-request "daemon/ping" nil (lambda (_) (setq done t)))
+            (until (lambda () done))
             (princ (format "COUNT %d\n" (compactd-session-message-count (compactd-session-current))))
             (princ (with-current-buffer (compactd-log-buffer) (buffer-string)))""",
         )

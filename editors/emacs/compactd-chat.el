@@ -17,6 +17,11 @@
 (defvar-local compactd-chat--stream nil "Where the answer that streams in begins.")
 (defvar-local compactd-chat--held nil "What streamed in so far, newest first.")
 (defvar-local compactd-chat--answering nil "Whether the model answers.")
+(defvar-local compactd-chat--last nil "The id of the newest entry that was shown.")
+(defvar-local compactd-chat--asking nil "Whether newer entries are on their way.")
+(defvar-local compactd-chat--stale nil "Whether something was said while they were.")
+(defvar-local compactd-chat--waiting nil
+  "What is called when everything that was said is shown, newest first.")
 
 (defconst compactd-chat--line "──── you: RET sends, C-j a new line, C-c C-k stops ────\n")
 
@@ -70,6 +75,21 @@
 (defun compactd-chat--take (event)
   "Show EVENT in this conversation."
   (pcase (plist-get event :type)
+    ("message_appended"
+     (if (compactd-chat--followed)
+         (compactd-chat--catch-up (current-buffer))
+       ;; What is said here is shown as it comes.
+       (setq compactd-chat--last (plist-get event :entry_id))))
+    ((and "session_changed" (guard (and (compactd-chat--followed)
+                                        (equal (plist-get event :what) "branch"))))
+     (let ((inhibit-read-only t))
+       (delete-region (point-min) compactd-chat--rule))
+     (setq compactd-chat--last nil)
+     (compactd-chat--catch-up (current-buffer)))
+    ((and "resumed" (guard (compactd-chat--followed)))
+     (compactd-chat--catch-up (current-buffer)))
+    ((and "session_closed" (guard (equal (plist-get event :reason) "deleted")))
+     (compactd-chat--add "this session was deleted by another program\n\n" 'compactd-over))
     ("agent_start" (setq compactd-chat--answering t))
     ("message_delta" (compactd-chat--stream-in (plist-get event :delta)))
     ("message_end"
@@ -125,6 +145,28 @@
 
 (add-hook 'compactd-event-functions #'compactd-chat--on-event)
 
+(defun compactd-chat--say (prompt)
+  "Show PROMPT above the rule, and send it."
+  (let ((buffer (current-buffer)))
+    (compactd-chat--add (concat "› " (compactd-text-clean prompt) "\n\n") 'compactd-head)
+    (compactd-session-request
+     "agent/prompt" (list :session_id compactd-chat--id :text prompt)
+     (lambda (result)
+       (when (and (eq t (plist-get result :queued)) (buffer-live-p buffer))
+         (with-current-buffer buffer
+           (compactd-chat--add "(waits until the answer before it is done)\n\n"
+                               'compactd-faint))))
+     (lambda (failure)
+       (when (buffer-live-p buffer)
+         (with-current-buffer buffer
+           (compactd-chat--add
+            (concat "✗ " (compactd-text-line (plist-get failure :message) 200) "\n\n")
+            'compactd-over)
+           (when (= compactd-chat--prompt (point-max))
+             (save-excursion
+               (goto-char (point-max))
+               (insert prompt)))))))))
+
 (defun compactd-chat-send ()
   "Send what stands below the rule."
   (interactive)
@@ -133,25 +175,14 @@
     (unless (string-empty-p prompt)
       (let ((inhibit-read-only t))
         (delete-region compactd-chat--prompt (point-max)))
-      (compactd-chat--add (concat "› " (compactd-text-clean prompt) "\n\n") 'compactd-head)
       (goto-char (point-max))
-      (compactd-request
-       "agent/prompt" (list :session_id compactd-chat--id :text prompt)
-       (lambda (result)
-         (when (and (eq t (plist-get result :queued)) (buffer-live-p buffer))
-           (with-current-buffer buffer
-             (compactd-chat--add "(waits until the answer before it is done)\n\n"
-                                 'compactd-faint))))
-       (lambda (failure)
-         (when (buffer-live-p buffer)
-           (with-current-buffer buffer
-             (compactd-chat--add
-              (concat "✗ " (compactd-text-line (plist-get failure :message) 200) "\n\n")
-              'compactd-over)
-             (when (= compactd-chat--prompt (point-max))
-               (save-excursion
-                 (goto-char (point-max))
-                 (insert prompt))))))))))
+      (if (not (compactd-chat--followed))
+          (compactd-chat--say prompt)
+        ;; What others said before this prompt is above it.
+        (let ((then (lambda (&rest _)
+                      (compactd-chat--catch-up
+                       buffer (lambda () (compactd-chat--say prompt))))))
+          (compactd-session-take compactd-chat--id then then))))))
 
 (defun compactd-chat-stop ()
   "Stop the answer that is coming."
@@ -174,8 +205,8 @@
   (visual-line-mode 1)
   (buffer-disable-undo))
 
-(defun compactd-chat--fill (entries)
-  "Show what was said in ENTRIES, and the rule below it."
+(defun compactd-chat--begin ()
+  "Show the rule in this empty buffer."
   (let ((inhibit-read-only t))
     (erase-buffer)
     (setq compactd-chat--rule (point-marker))
@@ -183,19 +214,57 @@
                         'rear-nonsticky t 'front-sticky t))
     (setq compactd-chat--prompt (point-marker))
     (set-marker-insertion-type compactd-chat--prompt nil)
-    (seq-doseq (entry entries)
-      (let* ((message (plist-get entry :message))
-             (role (plist-get message :role))
-             (said (if (equal role "user")
-                       (compactd-text-message message)
-                     (compactd-text-answer message))))
-        (when (and (equal (plist-get entry :kind) "message")
-                   (member role '("user" "assistant"))
-                   (not (string-empty-p said)))
-          (compactd-chat--add (concat (if (equal role "user") "› " "")
-                                      (compactd-text-clean said) "\n\n")
-                              (and (equal role "user") 'compactd-head)))))
     (goto-char (point-max))))
+
+(defun compactd-chat--add-entries (entries)
+  "Show what was said in ENTRIES, a list, above the rule."
+  (dolist (entry entries)
+    (let* ((message (plist-get entry :message))
+           (role (plist-get message :role))
+           (said (if (equal role "user")
+                     (compactd-text-message message)
+                   (compactd-text-answer message))))
+      (when (and (equal (plist-get entry :kind) "message")
+                 (member role '("user" "assistant"))
+                 (not (string-empty-p said)))
+        (compactd-chat--add (concat (if (equal role "user") "› " "")
+                                    (compactd-text-clean said) "\n\n")
+                            (and (equal role "user") 'compactd-head))))
+    (setq compactd-chat--last (plist-get entry :entry_id))))
+
+(defun compactd-chat--followed ()
+  "Return whether this conversation is only looked at."
+  (let ((session (gethash compactd-chat--id compactd-sessions)))
+    (and session (compactd-session-read-only session))))
+
+(defun compactd-chat--catch-up (buffer &optional then)
+  "Show what was said since in the session of BUFFER; then call THEN in it."
+  (with-current-buffer buffer
+    (when then
+      (push then compactd-chat--waiting))
+    (if compactd-chat--asking
+        (setq compactd-chat--stale t)
+      (setq compactd-chat--asking t)
+      (let* ((from compactd-chat--last)
+             (done (lambda (entries)
+                     (when (buffer-live-p buffer)
+                       (with-current-buffer buffer
+                         (setq compactd-chat--asking nil)
+                         (compactd-chat--add-entries
+                          (if (and from (equal from (plist-get (car entries) :entry_id)))
+                              (cdr entries)
+                            entries))
+                         (if compactd-chat--stale
+                             (progn (setq compactd-chat--stale nil)
+                                    (compactd-chat--catch-up buffer))
+                           (let ((waiting (nreverse compactd-chat--waiting)))
+                             (setq compactd-chat--waiting nil)
+                             (mapc #'funcall waiting))))))))
+        (compactd-request
+         "session/history"
+         (append (list :session_id compactd-chat--id) (and from (list :from from)))
+         (lambda (result) (funcall done (append (plist-get result :entries) nil)))
+         (lambda (_failure) (funcall done nil)))))))
 
 (defun compactd-chat-show (session)
   "Show the conversation of SESSION."
@@ -205,16 +274,15 @@
     (if (and there (buffer-local-value 'compactd-chat--rule there))
         (progn (pop-to-buffer there)
                (goto-char (point-max)))
-      (compactd-request
-       "session/history" (list :session_id (compactd-session-id session))
-       (lambda (result)
-         (with-current-buffer (get-buffer-create name)
-           (compactd-chat-mode)
-           (setq compactd-chat--id (compactd-session-id session)
-                 default-directory folder)
-           (compactd-chat--fill (plist-get result :entries))
-           (pop-to-buffer (current-buffer))
-           (goto-char (point-max))))))))
+      (with-current-buffer (get-buffer-create name)
+        (compactd-chat-mode)
+        (setq compactd-chat--id (compactd-session-id session)
+              default-directory folder)
+        (compactd-chat--begin)
+        (compactd-chat--catch-up (current-buffer)
+                                 (lambda ()
+                                   (pop-to-buffer (current-buffer))
+                                   (goto-char (point-max))))))))
 
 (provide 'compactd-chat)
 ;;; compactd-chat.el ends here

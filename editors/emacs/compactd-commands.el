@@ -85,7 +85,7 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
   "Ask METHOD of the current session, and say VERB."
   (compactd-session-with
    (lambda (session)
-     (compactd-request
+     (compactd-session-request
       method (list :session_id (compactd-session-id session))
       (lambda (result)
         (compactd-session-refresh (compactd-session-id session))
@@ -155,10 +155,9 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
              (compactd-session-start
               (plist-get info :session_id) (plist-get info :title)
               (lambda (session)
-                (unless (compactd-session-read-only session)
-                  (message "compactd: %s, %s"
-                           (compactd-text-line (compactd-session-title session) 50)
-                           (compactd-gauge-short session)))))))))))))
+                (message "compactd: %s, %s"
+                         (compactd-text-line (compactd-session-title session) 50)
+                         (compactd-gauge-short session))))))))))))
 
 ;;;###autoload
 (defun compactd-search (query)
@@ -211,7 +210,8 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
         (message "compactd: %s of %s"
                  (compactd-text-count (plist-get imported :message_count) "message")
                  (plist-get imported :format))
-        (compactd-context-show session))))))
+        (compactd-context-show session))
+      nil t))))
 
 ;;;###autoload
 (defun compactd-model (model)
@@ -219,7 +219,7 @@ settings say.  With a prefix argument, or AT-ONCE, without the preview."
   (interactive (list (read-string "Model (provider/id): ")))
   (compactd-session-with
    (lambda (session)
-     (compactd-request
+     (compactd-session-request
       "model/set" (list :session_id (compactd-session-id session) :model model)
       (lambda (result)
         (compactd-session-refresh (compactd-session-id session))

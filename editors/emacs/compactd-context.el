@@ -172,7 +172,7 @@ Little enough that a key between two of them does not wait.")
         (buffer (current-buffer)))
     (unless entry
       (user-error "There is no message here"))
-    (compactd-request
+    (compactd-session-request
      "session/pin"
      (list :session_id id :entry_ids (vector (plist-get entry :entry_id))
            :pinned (if (eq t (plist-get entry :pinned)) :json-false t))
@@ -287,6 +287,13 @@ All at once, so that nothing moves under point."
 
 (defun compactd-context--on-event (session event)
   "Show the context of SESSION anew where EVENT changed it."
+  ;; After these it may be another one although its size is the same.
+  (when (member (plist-get event :type)
+                '("compaction_end" "prune_end" "session_changed" "writer_changed" "resumed"))
+    (let ((buffer (get-buffer (compactd-context--name session))))
+      (when buffer
+        (with-current-buffer buffer
+          (setq compactd-context--stamp nil)))))
   (when (equal (plist-get event :type) "changed")
     (let ((buffer (get-buffer (compactd-context--name session))))
       (when (and buffer (get-buffer-window buffer t))

@@ -66,7 +66,7 @@
 
 (defun compactd-preview-run (session focus keep)
   "Compact SESSION with FOCUS and KEEP.  The result comes as an event."
-  (compactd-request
+  (compactd-session-request
    "session/compact" (compactd-preview-params session focus keep)
    (lambda (result)
      (unless (eq t (plist-get result :compacted))

@@ -10,6 +10,7 @@
 
 (require 'cl-lib)
 (require 'compactd-daemon)
+(require 'compactd-protocol)
 (require 'compactd-text)
 
 (defcustom compactd-model nil
@@ -61,9 +62,12 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
   :group 'compactd)
 
 (cl-defstruct (compactd-session (:constructor compactd-session-create))
-  "A session that is open here."
-  id title model usage (message-count 0) read-only (status "idle")
-  compacting (seq 0))
+  "A session that is open here.
+READ-ONLY: it is only looked at, and `compactd-session-request' takes it
+before the first change.  HELD: t if another program has it open for
+writing, `unknown' before the daemon said so."
+  id title model usage (message-count 0) read-only (held 'unknown)
+  (status "idle") compacting (seq 0))
 
 (defvar compactd-sessions (make-hash-table :test #'equal)
   "The sessions that are open here, by id.")
@@ -148,6 +152,13 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
                (compactd-session-usage session) (plist-get state :token_usage)
                (compactd-session-message-count session) (plist-get state :message_count)
                (compactd-session-status session) (plist-get state :status))
+         (let ((was (compactd-session-held session))
+               ;; What another program does with it is "unknown", or "compacting".
+               (held (and (compactd-session-read-only session)
+                          (not (equal (plist-get state :status) "idle")))))
+           (setf (compactd-session-held session) held)
+           (when (and held (eq was 'unknown))
+             (compactd-daemon--tell "open in another program; here it can be read and followed")))
          (compactd-session-touch id))))
    #'ignore))
 
@@ -182,7 +193,20 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
          (run-hook-with-args 'compactd-compacted-functions session result)))
      (compactd-session-refresh (compactd-session-id session)))
     ("model_changed" (setf (compactd-session-model session) (plist-get event :model)))
+    ("session_changed"
+     (cl-pushnew (compactd-session-id session) compactd-session--stale :test #'equal))
+    ("writer_changed"
+     (let ((owner (plist-get event :owner)))
+       (setf (compactd-session-read-only session) (not (equal owner "this"))
+             (compactd-session-held session) (equal owner "other")
+             ;; The one of a program that ended has no end.
+             (compactd-session-compacting session) nil))
+     (cl-pushnew (compactd-session-id session) compactd-session--stale :test #'equal))
     ("session_closed"
+     (when (equal (plist-get event :reason) "deleted")
+       (compactd-daemon--tell
+        (format "%s was deleted by another program"
+                (compactd-text-line (compactd-session-title session) 40))))
      (remhash (compactd-session-id session) compactd-sessions))))
 
 (defun compactd-session--on-event (event)
@@ -209,8 +233,8 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
         (compactd-session--hand-on session event)
         (compactd-session-touch id)))))
 
-(defun compactd-session--keep (result)
-  "Keep the session that `session/start' answered RESULT for."
+(defun compactd-session--take-in (result)
+  "Keep the session that `session/start' answered RESULT for; return it."
   (let* ((id (plist-get result :session_id))
          (session (compactd-session-create
                    :id id
@@ -223,24 +247,85 @@ daemon's there are the types \"changed\", \"gone\" and \"resumed\".")
     (puthash id session compactd-sessions)
     (seq-doseq (warning (plist-get result :warnings))
       (compactd-log-add "daemon" warning))
-    (when (compactd-session-read-only session)
-      (compactd-log-add "life" "read-only here: another process has this session open")
-      (message "compactd: read-only here: another process has this session open"))
-    (setq compactd-current-id id)
     (compactd-session-refresh id)
-    (run-hook-with-args 'compactd-session-functions session)
     (compactd-session-touch id)
     session))
 
-(defun compactd-session-start (id title success &optional failure)
+(defun compactd-session--client ()
+  "Return who asks for a session."
+  (list :name "compactd.el" :version emacs-version))
+
+(defconst compactd-session--writes
+  '("agent/prompt" "model/set" "prompt/drop" "session/append" "session/branch"
+    "session/compact" "session/configure" "session/delete" "session/pin"
+    "session/prune" "session/redact" "session/redo" "session/undo"
+    "turn/begin" "turn/end" "turn/error")
+  "What changes a session: its lock is taken before.")
+
+(defun compactd-session-take (id then failure)
+  "Take the session ID, if it is only looked at, for writing; then call THEN.
+It stays read-only if another program has it: then the daemon refuses the
+change itself, and names that program.  FAILURE is called as in
+`compactd-request'."
+  (let ((session (gethash id compactd-sessions)))
+    (if (not (and session (compactd-session-read-only session)))
+        (funcall then)
+      (compactd-request
+       "session/start" (list :session_id id :client (compactd-session--client))
+       (lambda (result)
+         (let ((session (compactd-session--take-in result)))
+           (setf (compactd-session-held session) (compactd-session-read-only session)))
+         (funcall then))
+       failure))))
+
+(defun compactd-session--name-holder (failure)
+  "Return FAILURE; if it is of a lock, with the name of its holder."
+  (if (not (equal "SessionLocked" (alist-get (plist-get failure :code) compactd-protocol-errors)))
+      failure
+    (let* ((data (plist-get failure :data))
+           (pid (plist-get data :pid))
+           (name (plist-get data :name)))
+      (list :code (plist-get failure :code)
+            :data data
+            :message (format "open in another program%s: close it there first"
+                             (if pid
+                                 (format " (%sprocess %d)"
+                                         (if name (concat (compactd-text-clean name) ", ") "")
+                                         pid)
+                               ""))))))
+
+(defun compactd-session-request (method params success &optional failure)
+  "Ask the daemon METHOD with PARAMS, as `compactd-request' does.
+What changes a session takes it for writing first: the only place that
+does.  SUCCESS and FAILURE are called as there."
+  (if (or (not (member method compactd-session--writes)) (eq t (plist-get params :dry_run)))
+      (compactd-request method params success failure)
+    (let ((failure (or failure #'compactd-say-failure)))
+      (compactd-session-take
+       (plist-get params :session_id)
+       (lambda ()
+         (compactd-request
+          method params success
+          (lambda (refused) (funcall failure (compactd-session--name-holder refused)))))
+       failure))))
+
+(defun compactd-session--keep (result)
+  "Keep the session of RESULT, which was just opened, as the current one."
+  (setq compactd-current-id (plist-get result :session_id))
+  (let ((session (compactd-session--take-in result)))
+    (run-hook-with-args 'compactd-session-functions session)
+    session))
+
+(defun compactd-session-start (id title success &optional failure writes)
   "Open the stored session ID, or a new one of TITLE; call SUCCESS with it.
+A stored one is looked at, without its lock, unless WRITES.
 FAILURE is called as in `compactd-request'."
   (compactd-request
    "session/start"
    (append
-    (list :client (list :name "compactd.el" :version emacs-version))
+    (list :client (compactd-session--client))
     (if id
-        (list :session_id id)
+        (append (list :session_id id) (and (not writes) (list :read_only t)))
       (append
        (list :working_dir (expand-file-name default-directory)
              :tools compactd-tools-schemas)
@@ -258,7 +343,8 @@ FAILURE is called as in `compactd-request'."
       (compactd-session-start nil nil act))))
 
 (defun compactd-session--resume (how)
-  "Open the sessions of the daemon before again, which ended by HOW."
+  "Open the sessions of the daemon before again, which ended by HOW.
+Each to look or to write, as before."
   (let* ((before (hash-table-values compactd-sessions))
          (current compactd-current-id)
          (left (length before))
@@ -290,7 +376,8 @@ FAILURE is called as in `compactd-request'."
                  (push (compactd-text-line title 40) lost)
                  (remhash id compactd-sessions)
                  (setq left (1- left))
-                 (when (zerop left) (say)))))))))))
+                 (when (zerop left) (say))))
+             (not (compactd-session-read-only old)))))))))
 
 (defun compactd-session--on-gone ()
   "The daemon is no more, and nothing is under way."
@@ -322,7 +409,7 @@ FAILURE is called as in `compactd-request'."
            (t (compactd-text-number
                (compactd-session-usage-of session :current_context_tokens))))
      (pcase (compactd-session-kind session) ('due " due") ('over " over"))
-     (if (compactd-session-read-only session) " read-only" ""))))
+     (if (eq t (compactd-session-held session)) " open in another program" ""))))
 
 (defun compactd-gauge-face (session)
   "Return the face of the gauge of SESSION: none where nothing needs attention."

@@ -2,7 +2,6 @@
 
 import * as vscode from "vscode";
 import type { Compactions } from "./compactions.ts";
-import type { Daemon } from "./daemon.ts";
 import type { Gauge } from "./gauge.ts";
 import type { GaugeItem } from "./gauge_item.ts";
 import type { CompactionResult, Requests } from "./protocol.ts";
@@ -16,7 +15,7 @@ export interface Api {
   readonly onDidChangeGauge: vscode.Event<Gauge>;
   /** The current session's id; null where none is open. */
   readonly current: () => string | null;
-  /** Opens a stored session and makes it current. */
+  /** Opens a stored session, without its lock, and makes it current. The first request that changes it takes the lock. */
   readonly open: (sessionId: string) => Promise<void>;
   /** Compacts a session, by default the current one. Null where there is none, or it was cancelled. */
   readonly compact: (options?: { sessionId?: string; focus?: string; keepTokens?: number }) => Promise<CompactionResult | null>;
@@ -24,7 +23,7 @@ export interface Api {
   readonly request: <M extends keyof Requests>(method: M, params: Requests[M]["params"]) => Promise<Requests[M]["result"]>;
 }
 
-export function apiOf(daemon: Daemon, sessions: Sessions, compactions: Compactions, item: GaugeItem): Api {
+export function apiOf(sessions: Sessions, compactions: Compactions, item: GaugeItem): Api {
   return {
     version: 1,
     gauge: () => item.now,
@@ -40,6 +39,6 @@ export function apiOf(daemon: Daemon, sessions: Sessions, compactions: Compactio
       await sessions.resume(id);
       return compactions.run(id, { focus: options.focus ?? "", keep: options.keepTokens ?? null });
     },
-    request: (method, params) => daemon.request(method, params),
+    request: (method, params) => sessions.request(method, params),
   };
 }

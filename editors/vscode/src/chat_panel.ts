@@ -13,10 +13,13 @@ import { linesOf, ruleOf } from "./transcript.ts";
 
 /** Deltas become one message to the page at most that often. */
 const DELTA_MS = 50;
+/** What another program says is read again at most that often. */
+const FOLLOW_MS = 250;
 const SHOWN_LINES = 200;
 
 export class ChatPanel extends PagePanel<ToChat, FromChat> {
   private readonly flushing = new Coalescer(() => this.flush(), DELTA_MS);
+  private readonly following = new Coalescer(() => void this.transcript().catch((error: unknown) => this.failed(error)), FOLLOW_MS);
   private readonly asks = new Map<string, (answer: Answer) => void>();
   private delta = { thinking: "", text: "" };
   private notes = 0;
@@ -47,6 +50,7 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
   override dispose(): void {
     for (const settle of [...this.asks.values()]) settle("no");
     this.flushing.dispose();
+    this.following.dispose();
     super.dispose();
   }
 
@@ -59,6 +63,11 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
 
   protected hear(event: AgentEvent): void {
     switch (event.type) {
+      case "message_appended":
+      case "session_changed":
+        // Of another program: what is said here comes as a stream.
+        if (this.house.sessions.status(this.id)?.readOnly) this.following.ask();
+        return;
       case "message_delta":
         this.delta.text += plain(event.delta);
         this.flushing.ask();
@@ -107,8 +116,8 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
   }
 
   protected headOf(status: Status, title: string): ToChat {
-    const why = status.readOnly
-      ? "This session is open in another window or program: here it is read-only."
+    const why = status.held
+      ? "This session is open in another program: here it can only be read."
       : vscode.workspace.isTrusted
         ? ""
         : "This workspace is not trusted: the conversation can be read.";
@@ -166,15 +175,21 @@ export class ChatPanel extends PagePanel<ToChat, FromChat> {
   }
 
   private async prompt(text: string): Promise<void> {
-    if (!vscode.workspace.isTrusted || this.house.sessions.status(this.id)?.readOnly) return this.head();
-    const { model } = await this.house.sessions.resume(this.id);
+    const { sessions } = this.house;
+    if (!vscode.workspace.isTrusted || sessions.status(this.id)?.held) return this.head();
+    const { model, readOnly } = await sessions.resume(this.id);
+    if (readOnly) {
+      // What others said before this prompt is above it.
+      await sessions.take(this.id);
+      await this.transcript();
+    }
     if (model === null) {
       // Of a session file that names none.
       const named = await modelFor(undefined);
       if (named === null) return this.note(`Not sent, for no model was named: ${text}`, "note");
-      await this.house.daemon.request("model/set", { session_id: this.id, model: named });
+      await sessions.request("model/set", { session_id: this.id, model: named });
     }
     this.note(text, "user");
-    await this.house.daemon.request("agent/prompt", { session_id: this.id, text });
+    await sessions.request("agent/prompt", { session_id: this.id, text });
   }
 }

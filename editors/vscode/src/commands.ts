@@ -75,7 +75,7 @@ function commands(bench: Bench): Record<string, Command> {
     renameSession: on(async (id) => {
       const title = await vscode.window.showInputBox({ title: "Rename the session", prompt: "Its new title", ignoreFocusOut: true });
       if (!title?.trim()) return;
-      await daemon.request("session/configure", { session_id: id, title: title.trim() });
+      await sessions.request("session/configure", { session_id: id, title: title.trim() });
       sessions.relist();
       await sessions.refresh(id);
     }),
@@ -86,8 +86,8 @@ function commands(bench: Bench): Record<string, Command> {
         "Delete",
       );
       if (sure !== "Delete") return;
+      await sessions.request("session/delete", { session_id: id });
       panels.close(id);
-      await daemon.request("session/delete", { session_id: id });
       sessions.dropped(id);
     }),
     refreshSessions: async () => {

@@ -37,11 +37,11 @@ export class Compactions {
 
   /** Compacts, and says in the status line what came of it. Null where it was cancelled. */
   async run(id: string, wish: Wish): Promise<CompactionResult | null> {
-    this.mayChange(id);
+    this.mayChange();
     const source = new vscode.CancellationTokenSource();
     this.running.set(id, source);
     try {
-      const done = await this.daemon.request("session/compact", params(id, wish), source.token);
+      const done = await this.sessions.request("session/compact", params(id, wish), source.token);
       told(done.compacted ? afterwards(done) : `No compaction: ${done.reason.replace(/^nothing to compact: /, "")}`);
       return done;
     } catch (error) {
@@ -62,20 +62,20 @@ export class Compactions {
   }
 
   async undo(id: string): Promise<void> {
-    this.mayChange(id);
-    const done = await this.daemon.request("session/undo", { session_id: id });
+    this.mayChange();
+    const done = await this.sessions.request("session/undo", { session_id: id });
     told(`Taken back: the context has ${plural(done.message_count, "message")} again`);
   }
 
   async redo(id: string): Promise<void> {
-    this.mayChange(id);
-    const done = await this.daemon.request("session/redo", { session_id: id });
+    this.mayChange();
+    const done = await this.sessions.request("session/redo", { session_id: id });
     told(`In force again: the context has ${plural(done.message_count, "message")}`);
   }
 
   async pin(id: string, entry: string, pinned: boolean): Promise<void> {
-    this.mayChange(id);
-    await this.daemon.request("session/pin", { session_id: id, entry_ids: [entry], pinned });
+    this.mayChange();
+    await this.sessions.request("session/pin", { session_id: id, entry_ids: [entry], pinned });
   }
 
   /** Two contexts in the diff editor. */
@@ -101,13 +101,10 @@ export class Compactions {
     await this.diff(before, contextText([summary, ...stays]), title);
   }
 
-  /** Throws where the session may not be written here. */
-  private mayChange(id: string): void {
+  /** Throws if this workspace may not change sessions. */
+  private mayChange(): void {
     if (!vscode.workspace.isTrusted) {
       throw new Error("This workspace is not trusted: sessions can be looked at and not changed. (Manage Workspace Trust)");
-    }
-    if (this.sessions.status(id)?.readOnly) {
-      throw new Error("This session is open in another window or program: here it is read-only. Close it there first.");
     }
   }
 }

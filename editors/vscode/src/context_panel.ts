@@ -19,6 +19,7 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
   private readonly model: ContextModel;
   private readonly looking = new Coalescer(() => void this.look(), LOOK_MS);
   private plan: { result: CompactionResult; shown: Plan } | null = null;
+  private isAnother = false;
   private sentAt = 0;
   private historyMs = 0;
   private pageMs = 0;
@@ -69,7 +70,9 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
 
   private async look(): Promise<void> {
     try {
-      const change = await this.model.refresh();
+      const isAnother = this.isAnother;
+      this.isAnother = false;
+      const change = await this.model.refresh(isAnother);
       if (change.kind === "none") return;
       if (change.kind === "all") this.plan = null;
       if (change.kind === "more" && this.plan === null) this.send({ type: "more", rows: rowsOf(change.entries) });
@@ -90,8 +93,8 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
         title,
         gauge: gauge(this.house.daemon.phase, status).text.replace(/\$\([^)]*\)\s*/g, ""),
         facts: hover(status),
-        readOnly: status.readOnly,
-        canChange: !status.readOnly && vscode.workspace.isTrusted,
+        readOnly: status.held,
+        canChange: !status.held && vscode.workspace.isTrusted,
         fraction: status.compacting?.fraction ?? null,
       },
     };
@@ -102,7 +105,10 @@ export class ContextPanel extends PagePanel<ToContext, FromContext> {
   }
 
   protected hear(event: AgentEvent): void {
-    if (changesContext(event)) this.looking.ask();
+    // A pin that another program set changes neither the epoch nor the size.
+    const isElsewhere = event.type === "session_changed" && this.house.sessions.status(this.id)?.readOnly === true;
+    if (isElsewhere) this.isAnother = true;
+    if (isElsewhere || changesContext(event)) this.looking.ask();
   }
 
   protected returned(): void {

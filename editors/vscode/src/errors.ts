@@ -1,6 +1,6 @@
 /** Errors of the daemon, and ours, as one line that a person can act on. */
 
-import { ErrorCode } from "./protocol.ts";
+import { ErrorCode, type SessionLockedData } from "./protocol.ts";
 import { oneLine } from "./plain.ts";
 
 /** No daemon: what happened, and what to do. */
@@ -15,6 +15,13 @@ export function codeOf(error: unknown): number | null {
 /** Whether somebody, a person or we, took the request back. */
 export function wasCancelled(error: unknown): boolean {
   return codeOf(error) === ErrorCode.Cancelled;
+}
+
+/** A session that cannot be changed, because another program has it open. */
+export function locked(error: unknown): Error {
+  const { pid, name } = (error as { data?: Partial<SessionLockedData> | null }).data ?? {};
+  const which = pid == null ? "" : ` (${name == null ? "" : `${oneLine(name, 40)}, `}process ${pid})`;
+  return new Error(`This session is open in another program${which}: here it can only be read. Close it there, then do this again.`);
 }
 
 /** What an error says, in a line. */

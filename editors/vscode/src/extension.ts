@@ -48,7 +48,7 @@ export function activate(context: vscode.ExtensionContext): Api {
   const cpu = process.cpuUsage(begunCpu);
   const cpuMs = (loadedCpu.user + loadedCpu.system + cpu.user + cpu.system) / 1000;
   log.info(`activated in ${activationMs.toFixed(1)} ms (${cpuMs.toFixed(1)} ms of processor time), loading included`);
-  return apiOf(daemon, sessions, compactions, item);
+  return apiOf(sessions, compactions, item);
 }
 
 /** The session that was current here last time, once the editor has time. */

@@ -53,7 +53,7 @@ function full(status: Status): Gauge {
     percent === null ? (used === null ? "–" : brief(used)) : `${isGuess ? "~" : ""}${percent} %`;
   const circle = percent === null ? CIRCLES[0] : (CIRCLES[Math.min(4, Math.max(percent > 0 ? 1 : 0, Math.round(percent / 25)))] ?? "●");
   const { decision } = usage;
-  const lock = status.readOnly ? "$(lock) " : "";
+  const lock = status.held ? "$(lock) " : "";
   const text = status.compacting
     ? `$(loading~spin) compacting ${Math.round(100 * status.compacting.fraction)} %`
     : `${lock}${circle} ${number}`;
@@ -84,7 +84,7 @@ export function hover(status: Status): string[] {
     );
   }
   if (status.failed) lines.push(`failed: ${oneLine(status.failed)}`);
-  if (status.readOnly) lines.push("read-only: another window or program has this session open");
+  if (status.held) lines.push("open in another program: here it can only be read");
   lines.push(`${oneLine(status.model ?? "no model", 80)} · session ${oneLine(status.id, 60)}`);
   return lines;
 }
@@ -118,6 +118,6 @@ function spoken(status: Status, percent: number | null, decision: TokenUsage["de
   if (decision === "due") sentences.push("It compacts before the next request.");
   if (decision === "over") sentences.push("The next request would not fit.");
   if (status.failed) sentences.push(`The last compaction or request failed: ${oneLine(status.failed)}`);
-  if (status.readOnly) sentences.push("Read-only.");
+  if (status.held) sentences.push("Open in another program.");
   return sentences.join(" ");
 }

@@ -37,7 +37,7 @@ export async function importFile(bench: Bench, given: vscode.Uri | null): Promis
     () => bench.daemon.request("session/import", { path: file.fsPath }),
   );
   for (const warning of made.warnings) bench.daemon.log.warn(`${file.fsPath}: ${oneLine(warning, 400)}`);
-  await bench.sessions.resume(made.session_id);
+  await bench.sessions.start({ session_id: made.session_id, read_only: !vscode.workspace.isTrusted });
   bench.sessions.select(made.session_id);
   if (made.warnings.length > 0) {
     vscode.window.setStatusBarMessage(`Read as ${made.format}, with ${made.warnings.length} remarks: see the log`, 15_000);

@@ -57,7 +57,9 @@ export abstract class PagePanel<To extends Typed, From extends Typed> implements
       this.panel.webview.onDidReceiveMessage((value: unknown) => this.take(value)),
       house.sessions.onChange(() => this.head()),
       house.sessions.onEvent((event) => {
-        if (event.session_id === id) this.hear(event);
+        if (event.session_id !== id) return;
+        if (event.type === "session_closed" && event.reason === "deleted") this.dispose();
+        else this.hear(event);
       }),
       house.daemon.onReturned(() => this.returned()),
     ];

@@ -3,8 +3,8 @@
 import * as vscode from "vscode";
 import { Coalescer } from "./coalesce.ts";
 import type { Daemon } from "./daemon.ts";
-import { codeOf, words } from "./errors.ts";
-import { ErrorCode, type AgentEvent, type SessionInfo, type StartParams } from "./protocol.ts";
+import { codeOf, locked, words } from "./errors.ts";
+import { ErrorCode, type AgentEvent, type Requests, type SessionInfo, type StartParams, type StartResult } from "./protocol.ts";
 import { after, hasGap, isTelling, started, withState, type Status } from "./status.ts";
 
 const CURRENT = "compactd.current";
@@ -12,6 +12,26 @@ const FOLDERS = "compactd.folders";
 /** Events become one change of what is shown at most that often: a frame of 60 a second and some. */
 const SHOWN_MS = 50;
 const ASKED_MS = 100;
+
+/** What changes a session: its lock is taken before. */
+const WRITES: ReadonlySet<keyof Requests> = new Set<keyof Requests>([
+  "agent/prompt",
+  "model/set",
+  "prompt/drop",
+  "session/append",
+  "session/branch",
+  "session/compact",
+  "session/configure",
+  "session/delete",
+  "session/pin",
+  "session/prune",
+  "session/redact",
+  "session/redo",
+  "session/undo",
+  "turn/begin",
+  "turn/end",
+  "turn/error",
+]);
 
 export class Sessions implements vscode.Disposable {
   private readonly open = new Map<string, Status>();
@@ -29,7 +49,8 @@ export class Sessions implements vscode.Disposable {
   private readonly showing = new Coalescer(() => this.changes.fire(), SHOWN_MS);
   private readonly asking = new Coalescer(() => void this.refreshStale(), ASKED_MS);
   private readonly subscriptions: vscode.Disposable[];
-  private readonly toldReadOnly = new Set<string>();
+  /** Those that were just opened: whether another program has them is not known yet. */
+  private readonly fresh = new Set<string>();
   private readonly daemon: Daemon;
   private readonly memory: vscode.Memento;
   private shown: string | null = null;
@@ -40,7 +61,7 @@ export class Sessions implements vscode.Disposable {
     this.daemon = daemon;
     this.memory = memory;
     this.subscriptions = [
-      daemon.onEvent((event) => this.take(event)),
+      daemon.onEvent((event) => this.hear(event)),
       daemon.onReturned(() => void this.reopen()),
       daemon.onPhase(() => this.showing.ask()),
     ];
@@ -80,23 +101,45 @@ export class Sessions implements vscode.Disposable {
     void this.memory.update(FOLDERS, { ...this.memory.get<Record<string, string>>(FOLDERS, {}), [id]: folder });
   }
 
-  /** Opens a session, or gives back the one that is open. */
+  /** Opens a session to look at it, without its lock, or gives back the one that is open. */
   async resume(id: string): Promise<Status> {
     const known = this.open.get(id);
     if (known !== undefined && this.daemon.phase.kind === "ready") return known;
     const before = this.opening.get(id);
     if (before !== undefined) return before;
-    const work = this.start({ session_id: id }).finally(() => this.opening.delete(id));
+    const work = this.start({ session_id: id, read_only: known?.readOnly ?? true }).finally(() => this.opening.delete(id));
     this.opening.set(id, work);
     return work;
   }
 
   /** `session/start`, with who we are. */
   async start(params: StartParams): Promise<Status> {
-    const client = { name: "compactd for VS Code", version: VERSION };
-    const result = await this.daemon.request("session/start", { ...params, client });
+    const result = await this.ask(params);
     this.startedAt ??= performance.now();
+    this.fresh.add(result.session_id);
     return this.took(started(result), result.warnings);
+  }
+
+  /** Asks the daemon about a session. What changes the session takes it for writing first: the only place that does. */
+  async request<M extends keyof Requests>(method: M, params: Requests[M]["params"], token?: vscode.CancellationToken): Promise<Requests[M]["result"]> {
+    const about = params as { readonly session_id?: string; readonly dry_run?: boolean | null };
+    if (!WRITES.has(method) || about.dry_run || about.session_id === undefined) return this.daemon.request(method, params, token);
+    await this.take(about.session_id);
+    try {
+      return await this.daemon.request(method, params, token);
+    } catch (error) {
+      throw codeOf(error) === ErrorCode.SessionLocked ? locked(error) : error;
+    }
+  }
+
+  /**
+   * Takes a session that is only looked at for writing. It stays read-only if another program has it: then the daemon
+   * refuses the change itself, and says which program that is.
+   */
+  async take(id: string): Promise<void> {
+    if (!this.open.get(id)?.readOnly) return;
+    const result = await this.ask({ session_id: id });
+    this.took({ ...started(result), held: result.read_only }, result.warnings);
   }
 
   /** What is stored, newest first. */
@@ -124,8 +167,16 @@ export class Sessions implements vscode.Disposable {
   /** Asks the daemon where a session stands. */
   async refresh(id: string): Promise<void> {
     const state = await this.daemon.request("agent/state", { session_id: id });
-    const status = this.open.get(id);
-    if (status !== undefined) this.open.set(id, withState(status, state));
+    const before = this.open.get(id);
+    if (before !== undefined) {
+      const status = withState(before, state);
+      this.open.set(id, status);
+      if (this.fresh.delete(id) && status.held) {
+        void vscode.window.showWarningMessage(
+          "This session is open in another program: here it can only be read, and follows what is done there.",
+        );
+      }
+    }
     this.showing.ask();
   }
 
@@ -134,15 +185,15 @@ export class Sessions implements vscode.Disposable {
     for (const each of [this.changes, this.heard, this.listed, this.showing, this.asking]) each.dispose();
   }
 
+  private ask(params: StartParams): Promise<StartResult> {
+    return this.daemon.request("session/start", { ...params, client: { name: "compactd for VS Code", version: VERSION } });
+  }
+
   private took(status: Status, warnings: readonly string[]): Status {
     this.open.set(status.id, status);
-    for (const warning of warnings) this.daemon.log.warn(`${status.id}: ${warning}`);
-    if (status.readOnly && !this.toldReadOnly.has(status.id)) {
-      this.toldReadOnly.add(status.id);
-      void vscode.window.showWarningMessage(
-        "This session is open in another window or program: here it is read-only, and follows what is done there.",
-      );
-    }
+    // That it is only looked at is nothing to warn of.
+    const level = status.readOnly ? "info" : "warn";
+    for (const warning of warnings) this.daemon.log[level](`${status.id}: ${warning}`);
     this.listed.fire();
     this.changes.fire();
     // The gauge does not wait for it.
@@ -151,11 +202,12 @@ export class Sessions implements vscode.Disposable {
     return status;
   }
 
-  private take(event: AgentEvent): void {
+  private hear(event: AgentEvent): void {
     const status = this.open.get(event.session_id);
     if (status === undefined) return;
     if (event.type === "session_closed") {
       this.dropped(event.session_id);
+      this.heard.fire(event);
       return;
     }
     const next = after(status, event);
@@ -164,7 +216,7 @@ export class Sessions implements vscode.Disposable {
       this.stale.add(event.session_id);
       this.asking.ask();
     }
-    if (event.type === "compaction_end" || event.type === "agent_end") this.listed.fire();
+    if (event.type === "compaction_end" || event.type === "agent_end" || (next.readOnly && event.type === "message_appended")) this.listed.fire();
     this.heard.fire(event);
     this.showing.ask();
   }
@@ -181,12 +233,12 @@ export class Sessions implements vscode.Disposable {
     }
   }
 
-  /** After the daemon died: its store has the sessions. Told once, in the status line. */
+  /** After the daemon died: its store has the sessions, each opened to look or to write as before. Told once, in the status line. */
   private async reopen(): Promise<void> {
     let lost = 0;
-    for (const id of [...this.open.keys()]) {
+    for (const { id, readOnly } of [...this.open.values()]) {
       try {
-        await this.start({ session_id: id });
+        await this.start({ session_id: id, read_only: readOnly });
       } catch (error) {
         this.daemon.log.error(`session ${id} could not be opened again: ${words(error)}`);
         if (codeOf(error) === ErrorCode.SessionNotFound) this.dropped(id);

@@ -16,7 +16,10 @@ export interface Status {
   /** Null before anything was said. */
   readonly title: string | null;
   readonly model: string | null;
+  /** It is only looked at here: `Sessions.request` takes it over before the first change. */
   readonly readOnly: boolean;
+  /** Another program has it open for writing. */
+  readonly held: boolean;
   readonly usage: TokenUsage;
   readonly messageCount: number;
   readonly compacting: Compacting | null;
@@ -39,6 +42,7 @@ export function started(result: StartResult): Status {
     title: result.title,
     model: result.model,
     readOnly: result.read_only,
+    held: false,
     usage: result.token_usage,
     messageCount: result.message_count,
     compacting: null,
@@ -59,6 +63,8 @@ export function withState(status: Status, state: StateResult): Status {
     model: state.model,
     usage: state.token_usage,
     messageCount: state.message_count,
+    // What another program does with it is `unknown`, or `compacting`.
+    held: status.readOnly && state.status !== "idle",
     last: state.compaction.last ?? status.last,
     compacting: state.compaction.running ? status.compacting : null,
     running: state.status === "running" || state.status === "streaming" || state.status === "executing_tools",
@@ -92,6 +98,9 @@ export function after(status: Status, event: AgentEvent): Status {
       return { ...now, running: false, failed: event.message };
     case "model_changed":
       return { ...now, model: event.model };
+    case "writer_changed":
+      // A compaction of a program that ended has no end.
+      return { ...now, readOnly: event.owner !== "this", held: event.owner === "other", compacting: null };
     default:
       return now;
   }
@@ -108,6 +117,8 @@ const TELLING: ReadonlySet<AgentEvent["type"]> = new Set([
   "compaction_end",
   "prune_end",
   "model_changed",
+  "session_changed",
+  "writer_changed",
   "agent_end",
   "agent_abort",
   "error",
@@ -120,5 +131,5 @@ export function isTelling(event: AgentEvent): boolean {
 
 /** Whether the context itself, not its numbers alone, is another one after this event. */
 export function changesContext(event: AgentEvent): boolean {
-  return event.type === "usage_update" || event.type === "prune_end" || event.type === "compaction_end";
+  return event.type === "usage_update" || event.type === "prune_end" || event.type === "compaction_end" || event.type === "writer_changed";
 }

@@ -97,9 +97,9 @@
                      "the person's settings refuse this tool")))))
 
 (ert-deftest compactd-test-the-gauge-says-what-needs-attention ()
-  (cl-flet ((said (used decision confidence &optional read-only compacting)
+  (cl-flet ((said (used decision confidence &optional held compacting)
               (let ((session (compactd-session-create
-                              :id "s" :title "%s" :read-only read-only
+                              :id "s" :title "%s" :read-only held :held held
                               :compacting compacting
                               :usage (list :current_context_tokens used :decision decision
                                            :percent used :context_window 100
@@ -108,7 +108,7 @@
     (should (equal (said 41 "fits" "fact") '("◔ 41 %" nil)))
     (should (equal (said 41.2 "fits" "guess") '("◔ ~41 %?" compactd-due)))
     (should (equal (said 80 "due" "fact") '("◔ 80 % due" compactd-due)))
-    (should (equal (said 120 "over" "fact" t) '("◔ 120 % over read-only" compactd-over)))
+    (should (equal (said 120 "over" "fact" t) '("◔ 120 % over open in another program" compactd-over)))
     (should (equal (said 41 "fits" "fact" nil 0.5) '("◔ compacting 50 %" nil)))))
 
 (ert-deftest compactd-test-the-mode-line-evaluates-nothing-of-a-title ()
@@ -132,7 +132,8 @@
 (ert-deftest compactd-test-the-prompt-survives-what-streams-in ()
   (with-temp-buffer
     (compactd-chat-mode)
-    (compactd-chat--fill [(:kind "message" :message (:role "user" :content "hi"))])
+    (compactd-chat--begin)
+    (compactd-chat--add-entries '((:kind "message" :message (:role "user" :content "hi"))))
     (goto-char (point-max))
     (insert "half a prom")
     (dolist (event '((:type "message_delta" :delta "one ") (:type "message_delta" :delta "two")

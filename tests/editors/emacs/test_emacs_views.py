@@ -8,11 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from e2e.client import Daemon
+from e2e.talk import CHARS4, turns
 from editors.emacs.driven import Emacs, batch
 from editors.stored import store_hostile, store_long
 from editors.terminal import same_screen, wait_for
-from editors.world import FLOOD, RIGHT_TO_LEFT, copied_session, daemon_command, fake_daemon, make_world, model
-from providers.loopback import Loopback, Stall
+from editors.world import (
+    FLOOD,
+    RIGHT_TO_LEFT,
+    copied_session,
+    daemon_command,
+    fake_daemon,
+    kill_and_wait,
+    make_world,
+    model,
+)
+from providers.loopback import Answer, Loopback, Stall
 
 pytestmark = pytest.mark.editor
 
@@ -75,23 +86,106 @@ def test_two_emacsen_on_one_session_the_second_can_only_read(tmp_path: Path) -> 
     world = make_world(tmp_path)
     store_hostile(world)
     append = (
-        '(progn (compactd-request "session/append" (list :session_id "evil" :messages'
-        ' (vector (list :role "user" :content (make-string 2500 ?m)))) #\'ignore'
+        '(progn (compactd-session-request "session/append" (list :session_id "evil" :messages'
+        ' (vector (list :role "user" :content (make-string 2500 ?m))))'
+        ' (lambda (_) (setq seen-code "done"))'
         " (lambda (failure) (setq seen-code (plist-get failure :code)))) t)"
     )
-    with (
-        Emacs(world, real_daemon()) as first,
-        Emacs(world, f"{real_daemon()}(defvar seen-code nil)") as second,
-    ):
+    setup = f"{real_daemon()}(defvar seen-code nil)"
+    read_only = "(if (compactd-session-read-only (compactd-session-current)) 1 0)"
+    with Emacs(world, setup) as first, Emacs(world, setup) as second:
         switch(first, "<img")
+        assert first.lisp(read_only) == 1
+        first.lisp(append)
+        assert first.until("seen-code", "the first change") == "done"
+        assert first.lisp(read_only) == 0
+
         switch(second, "<img")
-        second.said("read-only here: another process has this session open")
-        second.until('(string-match-p "read-only" (nth 1 (compactd-mode-line)))', "the word in the mode line")
+        second.said("open in another program; here it can be read")
+        second.until(
+            '(string-match-p "open in another program" (nth 1 (compactd-mode-line)))',
+            "the words in the mode line",
+        )
         before = second.used()
         second.lisp(append)
         assert second.until("seen-code", "the refusal") == 1004
         first.lisp(append)
         wait_for(lambda: second.used() > before + 100, "what the first did")
+        assert "another program" not in first.messages()
+
+
+HELD = "(eq t (compactd-session-held (compactd-session-current)))"
+
+
+def test_looking_takes_no_lock_and_a_change_does(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with Daemon(world.home / "sessions") as agent, Emacs(world, real_daemon()) as editor:
+        agent.call("session/start", session_id="s", title="Looked at", compaction=CHARS4)
+        agent.call("session/append", session_id="s", messages=turns(6, 200))
+        agent.call("session/close", session_id="s")
+        switch(editor, "Looked")
+        editor.command("compactd-context")
+        editor.terminal.see("In the context: 12 entries")
+        assert "another program" not in editor.lisp("(nth 1 (compactd-mode-line))")
+
+        # An agent goes on with its session; the editor shows that, and says who has it.
+        assert agent.call("session/start", session_id="s")["read_only"] is False
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "said elsewhere"}])
+        editor.terminal.see("In the context: 13 entries")
+        editor.until(HELD, "the other program")
+        compact = "(progn (compactd-compact nil 2 t) t)"
+        editor.lisp(compact)
+        editor.said(f"process {agent.process.pid}): close it there")
+
+        # The agent lets go: now the editor can.
+        agent.call("session/close", session_id="s")
+        editor.until(f"(not {HELD})", "the end of the other program")
+        editor.lisp(compact)
+        editor.said("✓ Compacted")
+        editor.terminal.see("stands for")
+
+        # After a restart it is open in the same mode: the lock is the editor's again.
+        kill_and_wait(editor.pid())
+        editor.said("1 session resumed")
+        assert agent.call("session/start", session_id="s")["read_only"] is True
+
+
+def test_a_chat_that_is_looked_at_follows_and_survives_a_restart_without_the_lock(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    with Loopback([Answer(text="Answered here.")]) as provider, Daemon(world.home / "sessions") as agent:
+        agent.call("session/start", session_id="s", title="Talked about", model=model(provider.base_url))
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "first word"}])
+        agent.call("session/close", session_id="s")
+        address = f'(setq compactd-environment \'("OPENAI_BASE_URL={provider.base_url}/v1"))'
+        with Emacs(world, real_daemon() + address) as editor:
+            switch(editor, "Talked")
+            editor.command("compactd-chat")
+            editor.terminal.see("first word")
+
+            kill_and_wait(editor.pid())
+            editor.said("1 session resumed")
+            assert agent.call("session/start", session_id="s")["read_only"] is False
+            agent.call(
+                "session/append", session_id="s", messages=[{"role": "assistant", "content": "second word"}]
+            )
+            editor.terminal.see("second word")
+            agent.call("session/close", session_id="s")
+            editor.until(f"(not {HELD})", "the end of the other program")
+
+            editor.terminal.type("And then?")
+            editor.terminal.press("Enter")
+            shown = editor.terminal.see("Answered here.")
+            assert [shown.count(each) for each in ("first word", "second word", "› And then?")] == [1, 1, 1]
+
+            # Deleted elsewhere: it is gone here, too.
+            editor.idle()
+            closed = '(progn (compactd-request "session/close" (list :session_id "s") #\'ignore) t)'
+            editor.lisp(closed)
+            editor.until("(null (compactd-session-current))", "the close")
+            switch(editor, "Talked")
+            agent.call("session/delete", session_id="s")
+            editor.said("was deleted by another program")
+            editor.until("(null (compactd-session-current))", "the deletion")
 
 
 def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:
@@ -159,7 +253,10 @@ def test_a_compaction_that_runs_is_shown_and_can_be_taken_back(tmp_path: Path) -
             (princ (concat "SHOWN " (compactd-gauge-short (compactd-session-current)) "\n"))
             (compactd-abort)
             (until (lambda () (null (compactd-session-compacting (compactd-session-current)))))
-            (accept-process-output nil 0.3)
+            ;; What the daemon answers to this comes after what it says of the compaction.
+            (setq done nil)
+            (compactd-request "daemon/ping" nil (lambda (_) (setq done t)))
+            (until (lambda () done))
             (princ (format "COUNT %d\n" (compactd-session-message-count (compactd-session-current))))
             (princ (with-current-buffer (compactd-log-buffer) (buffer-string)))""",
         )

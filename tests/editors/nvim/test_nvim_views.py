@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.client import Daemon
+from e2e.talk import CHARS4, turns
 from editors.nvim.driven import Neovim, headless, install
 from editors.stored import store_hostile, store_long
 from editors.terminal import same_screen
@@ -17,10 +19,11 @@ from editors.world import (
     copied_session,
     daemon_command,
     fake_daemon,
+    kill_and_wait,
     make_world,
     model,
 )
-from providers.loopback import Loopback, Stall
+from providers.loopback import Answer, Loopback, Stall
 
 pytestmark = pytest.mark.editor
 
@@ -61,35 +64,129 @@ def test_another_agents_session_is_imported_and_looked_at(tmp_path: Path) -> Non
         same_screen(editor.terminal.screen, SCREENS / "imported.txt")
 
 
+def look_at(editor: Neovim, title: str) -> None:
+    """The person picks the one session that there is."""
+    editor.command("Compactd sessions")
+    editor.terminal.see(title)
+    editor.terminal.press("1", "Enter")
+    editor.until("return require('compactd').state() ~= nil", "the session")
+
+
 def test_two_neovims_on_one_session_the_second_can_only_read(tmp_path: Path) -> None:
     world = make_world(tmp_path)
     store_hostile(world)
     setup = {"cmd": [daemon_command(), "serve"], "icon": "="}
+    append = (
+        "require('compactd').request('session/append', { session_id = 'evil', messages = {"
+        "{ role = 'user', content = ('more '):rep(500) } } },"
+        "function(failure) vim.g.code = failure and failure.code or 'done' end) return 1"
+    )
     with Neovim(world, setup) as first, Neovim(world, setup) as second:
-        for editor in (first, second):
-            editor.command("Compactd sessions")
-            editor.terminal.see("<img src=x")
-            editor.terminal.press("1", "Enter")
-            editor.until("return require('compactd').state() ~= nil", "the session")
+        look_at(first, "<img src=x")
+        assert first.state()["read_only"] is True
+        first.lua(append)
+        assert first.until("return vim.g.code", "the first change") == "done"
         assert first.state()["read_only"] is False
-        assert second.state()["read_only"] is True
-        assert len(second.notified()) == 1
-        assert "another process has this session open" in second.notified()[0]
+
+        look_at(second, "<img src=x")
+        second.until("return #vim.g.notified > 0", "word of the other program")
+        assert ["open in another program" in said for said in second.notified()] == [True]
         second.until(
-            "return require('compactd').statusline():find('read%-only') ~= nil", "the word in the status line"
+            "return require('compactd').statusline():find('open in another program') ~= nil",
+            "the words in the status line",
         )
-        second.lua(
-            "require('compactd').request('session/append', { session_id = 'evil', messages = {"
-            "{ role = 'user', content = 'x' } } }, function(f) vim.g.failure = f.code end) return 1"
-        )
-        assert second.until("return vim.g.failure", "the refusal") == 1004
-        first.lua(
-            "require('compactd').request('session/append', { session_id = 'evil', messages = {"
-            "{ role = 'user', content = ('more '):rep(500) } } }, function() end) return 1"
-        )
+        used = second.used()
+        second.lua(append)
+        assert second.until("return vim.g.code", "the refusal") == 1004
+        first.lua(append)
         second.until(
-            "return require('compactd').state().usage.current_context_tokens > 500", "what the first did"
+            f"return require('compactd').state().usage.current_context_tokens > {used} + 100",
+            "what the first did",
         )
+        assert first.notified() == []
+
+
+def test_looking_takes_no_lock_and_a_change_does(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    home = world.home / "sessions"
+    with Daemon(home) as agent, Neovim(world, {"cmd": [daemon_command(), "serve"]}) as editor:
+        agent.call("session/start", session_id="s", title="Looked at", compaction=CHARS4)
+        agent.call("session/append", session_id="s", messages=turns(6, 200))
+        agent.call("session/close", session_id="s")
+        look_at(editor, "Looked at")
+        editor.command("Compactd context")
+        editor.terminal.see("In the context: 12 entries")
+        assert "open in another program" not in editor.lua("return require('compactd').statusline()")
+
+        # An agent goes on with its session; the editor shows that, and says who has it.
+        assert agent.call("session/start", session_id="s")["read_only"] is False
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "said elsewhere"}])
+        editor.terminal.see("In the context: 13 entries")
+        editor.until("return require('compactd').state().held", "the other program")
+        editor.command("Compactd! compact keep=2")
+        refusal = editor.until("return vim.g.notified[1]", "the refusal")
+        assert f"process {agent.process.pid})" in refusal
+        assert "close it there" in refusal
+
+        # The agent lets go: now the editor can.
+        agent.call("session/close", session_id="s")
+        editor.until("return not require('compactd').state().held", "the end of the other program")
+        editor.command("Compactd! compact keep=2")
+        editor.terminal.see("✓ Compacted")
+        editor.terminal.see("stands for")
+        assert editor.state()["read_only"] is False
+        assert len(editor.notified()) == 1
+
+        # After a restart it is open in the same mode: the lock is the editor's again.
+        old = editor.pid()
+        kill_and_wait(old)
+        editor.until("return #vim.g.notified > 1", "word of the restart")
+        assert editor.state()["read_only"] is False
+        assert agent.call("session/start", session_id="s")["read_only"] is True
+
+
+def test_a_chat_that_is_looked_at_follows_and_survives_a_restart_without_the_lock(tmp_path: Path) -> None:
+    world = make_world(tmp_path)
+    home = world.home / "sessions"
+    with Loopback([Answer(text="Answered here.")]) as provider, Daemon(home) as agent:
+        setup = {
+            "cmd": [daemon_command(), "serve"],
+            "env": {"OPENAI_BASE_URL": f"{provider.base_url}/v1"},
+        }
+        agent.call("session/start", session_id="s", title="Talked about", model=model(provider.base_url))
+        agent.call("session/append", session_id="s", messages=[{"role": "user", "content": "first word"}])
+        agent.call("session/close", session_id="s")
+        with Neovim(world, setup) as editor:
+            look_at(editor, "Talked about")
+            editor.command("Compactd chat")
+            editor.terminal.see("first word")
+
+            kill_and_wait(editor.pid())
+            editor.until("return #vim.g.notified > 0", "word of the restart")
+            assert editor.state()["read_only"] is True
+            assert agent.call("session/start", session_id="s")["read_only"] is False
+            agent.call(
+                "session/append", session_id="s", messages=[{"role": "assistant", "content": "second word"}]
+            )
+            editor.terminal.see("second word")
+            agent.call("session/close", session_id="s")
+            editor.until("return require('compactd').state().held == false", "the end of the other program")
+
+            editor.terminal.press("Escape")
+            editor.terminal.type("GiAnd then?")
+            editor.terminal.press("C-s")
+            shown = editor.terminal.see("Answered here.")
+            assert [shown.count(each) for each in ("first word", "second word", "› And then?")] == [1, 1, 1]
+            assert editor.state()["read_only"] is False
+
+            # Deleted elsewhere: it is gone here, too.
+            editor.idle()
+            look = "require('compactd.sessions')"
+            editor.lua(f"{look}.request('session/close', {{ session_id = 's' }}, function() end) return 1")
+            editor.until("return require('compactd').state() == nil", "the close")
+            look_at(editor, "Talked about")
+            agent.call("session/delete", session_id="s")
+            editor.until("return require('compactd').state() == nil", "the deletion")
 
 
 def test_five_thousand_entries_open_at_once(tmp_path: Path) -> None:

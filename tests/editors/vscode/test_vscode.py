@@ -187,11 +187,25 @@ def test_a_second_window_on_a_session_reads_and_says_so(house: House, tmp_path: 
     shown(saw)
     assert saw["asked for what is outside"] == 0
     assert saw["the tool"] == "← read_file failed"
-    assert "read-only" in saw["told"]
-    assert saw["spoken"].endswith("Read-only.")
+    assert "can only be read" in saw["told"]
+    assert saw["spoken"].endswith("Open in another program.")
     assert saw["can write"] is False
-    assert "read-only" in saw["chat says"]
-    assert "read-only" in saw["refused"]
+    assert "open in another program" in saw["chat says"]
+    assert re.search(r"open in another program \(.*process \d+\)", saw["refused"])
+
+
+def test_looking_takes_no_lock_and_a_change_does(house: House, tmp_path: Path) -> None:
+    agent = {"command": [str(BIN / "compactd"), "serve"], "env": house.env}
+
+    saw = house.play("looking.mjs", {"url": house.url(project(tmp_path / "looking")), "agent": agent})
+
+    shown(saw)
+    assert saw["the agent may write while it is looked at"] is True
+    assert "another program" not in saw["spoken while nobody writes"]
+    assert saw["told while nobody writes"] == []
+    assert f"process {saw['process of the agent']})" in saw["refused"]
+    assert "said elsewhere" in saw["the new message"]
+    assert saw["the agent may write after the compaction"] is False
 
 
 def test_in_a_workspace_of_two_folders_a_chat_works_in_the_chosen_one(house: House, tmp_path: Path) -> None:

@@ -14,6 +14,10 @@ local M = {}
 ---@field streamed? integer Extmark where the answer that streams in begins.
 ---@field streamed_kind? string
 ---@field held string What streamed in so far.
+---@field last? string The newest entry that was shown.
+---@field is_asking boolean Whether newer entries are on their way.
+---@field is_stale boolean Something was said while they were.
+---@field waiting fun()[] Called when everything that was said is shown.
 
 local namespace = vim.api.nvim_create_namespace("compactd.chat")
 local RULE = "──── you: <CR> or <C-s> sends · <C-c> stops ────"
@@ -130,8 +134,93 @@ local function answer_of(message)
   return table.concat(parts, "\n")
 end
 
+--- Shows entries of a history above the rule.
+local function add_entries(chat, history)
+  local lines, heads = {}, {}
+  for _, entry in ipairs(history) do
+    local role = vim.tbl_get(entry, "message", "role")
+    if entry.kind == "message" and (role == "user" or role == "assistant") then
+      local said = role == "user" and text.message(entry.message) or answer_of(entry.message)
+      if said ~= "" then
+        local shown = split(said)
+        if role == "user" then
+          shown[1] = "› " .. shown[1]
+          for index = 1, #shown do
+            heads[#heads + 1] = #lines + index - 1
+          end
+        end
+        vim.list_extend(lines, shown)
+        lines[#lines + 1] = ""
+      end
+    end
+    chat.last = entry.entry_id
+  end
+  local row = row_of_rule(chat)
+  add(chat, lines)
+  for _, each in ipairs(heads) do
+    vim.api.nvim_buf_set_extmark(chat.buffer, namespace, row + each, 0, { line_hl_group = "CompactdHead" })
+  end
+end
+
+--- Shows what another program said in a session that is only looked at here; then calls `callback`.
+---@param chat compactd.Chat
+---@param callback? fun()
+local function catch_up(chat, callback)
+  table.insert(chat.waiting, callback)
+  if chat.is_asking then
+    chat.is_stale = true
+    return
+  end
+  chat.is_asking = true
+  local from = chat.last
+  daemon.request("session/history", { session_id = chat.id, from = from }, function(failure, result)
+    chat.is_asking = false
+    if not failure and vim.api.nvim_buf_is_valid(chat.buffer) then
+      local is_shown = from ~= nil and vim.tbl_get(result.entries, 1, "entry_id") == from
+      add_entries(chat, vim.list_slice(result.entries, is_shown and 2 or 1))
+    end
+    if chat.is_stale then
+      chat.is_stale = false
+      return catch_up(chat)
+    end
+    local waiting = chat.waiting
+    chat.waiting = {}
+    for _, each in ipairs(waiting) do
+      each()
+    end
+  end)
+end
+
+local function is_followed(chat)
+  return vim.tbl_get(sessions.open, chat.id, "read_only") == true
+end
+
 ---@type table<string, fun(chat: compactd.Chat, event: table)>
 local ACTS = {
+  message_appended = function(chat, event)
+    if is_followed(chat) then
+      catch_up(chat)
+    else
+      chat.last = event.entry_id -- what is said here is shown as it comes
+    end
+  end,
+  session_changed = function(chat, event)
+    if is_followed(chat) and event.what == "branch" then
+      vim.api.nvim_buf_set_lines(chat.buffer, 0, row_of_rule(chat), false, {})
+      chat.last = nil
+      catch_up(chat)
+    end
+  end,
+  resumed = function(chat)
+    if is_followed(chat) then
+      catch_up(chat)
+    end
+  end,
+  session_closed = function(chat, event)
+    if event.reason == "deleted" then
+      add(chat, { "this session was deleted by another program", "" }, "CompactdOver")
+    end
+  end,
   agent_start = function(chat)
     chat.is_answering = true
   end,
@@ -218,50 +307,33 @@ function M.send(buffer)
   if prompt == "" then
     return
   end
-  daemon.request("agent/prompt", { session_id = chat.id, text = prompt }, function(failure, result)
-    if failure then
-      add(chat, { "✗ " .. text.line(tostring(failure.message), 200), "" }, "CompactdOver")
-      local lines = vim.api.nvim_buf_get_lines(buffer, row_of_rule(chat) + 1, -1, false)
-      if vim.trim(table.concat(lines)) == "" then
-        vim.api.nvim_buf_set_lines(buffer, row_of_rule(chat) + 1, -1, false, vim.split(prompt, "\n"))
-      end
-    elseif result.queued then
-      add(chat, { "(waits until the answer before it is done)", "" }, "CompactdFaint")
-    end
-  end)
   vim.api.nvim_buf_set_lines(buffer, row + 1, -1, false, { "" })
-  local lines = split(prompt)
-  lines[1] = "› " .. lines[1]
-  add(chat, vim.list_extend(lines, { "" }), "CompactdHead")
-  for _, each in ipairs(vim.fn.win_findbuf(buffer)) do
-    vim.api.nvim_win_set_cursor(each, { vim.api.nvim_buf_line_count(buffer), 0 })
-  end
-end
-
-local function fill(chat, history)
-  local lines, heads = {}, {}
-  for _, entry in ipairs(history) do
-    local role = vim.tbl_get(entry, "message", "role")
-    if entry.kind == "message" and (role == "user" or role == "assistant") then
-      local said = role == "user" and text.message(entry.message) or answer_of(entry.message)
-      if said ~= "" then
-        local shown = split(said)
-        if role == "user" then
-          shown[1] = "› " .. shown[1]
-          for index = 1, #shown do
-            heads[#heads + 1] = #lines + index - 1
-          end
-        end
-        vim.list_extend(lines, shown)
-        lines[#lines + 1] = ""
-      end
+  local function say()
+    local lines = split(prompt)
+    lines[1] = "› " .. lines[1]
+    add(chat, vim.list_extend(lines, { "" }), "CompactdHead")
+    for _, each in ipairs(vim.fn.win_findbuf(buffer)) do
+      vim.api.nvim_win_set_cursor(each, { vim.api.nvim_buf_line_count(buffer), 0 })
     end
+    sessions.request("agent/prompt", { session_id = chat.id, text = prompt }, function(failure, result)
+      if failure then
+        add(chat, { "✗ " .. text.line(tostring(failure.message), 200), "" }, "CompactdOver")
+        local lines_now = vim.api.nvim_buf_get_lines(buffer, row_of_rule(chat) + 1, -1, false)
+        if vim.trim(table.concat(lines_now)) == "" then
+          vim.api.nvim_buf_set_lines(buffer, row_of_rule(chat) + 1, -1, false, vim.split(prompt, "\n"))
+        end
+      elseif result.queued then
+        add(chat, { "(waits until the answer before it is done)", "" }, "CompactdFaint")
+      end
+    end)
   end
-  vim.api.nvim_buf_set_lines(chat.buffer, 0, -1, false, lines)
-  for _, row in ipairs(heads) do
-    vim.api.nvim_buf_set_extmark(chat.buffer, namespace, row, 0, { line_hl_group = "CompactdHead" })
+  if not is_followed(chat) then
+    return say()
   end
-  row_of_rule(chat)
+  -- What others said before this prompt is above it.
+  sessions.take(chat.id, function()
+    catch_up(chat, say)
+  end)
 end
 
 local function show(chat)
@@ -303,6 +375,7 @@ function M.open(session)
     return show(chats[buffer])
   end
   local chat = { id = session.id, buffer = buffer, is_answering = false, held = "" }
+  chat.is_asking, chat.is_stale, chat.waiting = false, false, {}
   chats[buffer] = chat
   vim.bo[buffer].modifiable = true
   vim.bo[buffer].buftype = "nofile"
@@ -318,8 +391,8 @@ function M.open(session)
       chats[buffer] = nil
     end,
   })
-  daemon.request("session/history", { session_id = session.id }, function(failure, result)
-    fill(chat, failure and {} or result.entries)
+  row_of_rule(chat)
+  catch_up(chat, function()
     show(chat)
   end)
 end

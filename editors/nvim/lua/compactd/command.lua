@@ -82,7 +82,7 @@ end
 local function rewind(method, verb)
   return function()
     with_session(function(session)
-      daemon.request(method, { session_id = session.id }, function(failure, result)
+      sessions.request(method, { session_id = session.id }, function(failure, result)
         if failure then
           return failed(failure)
         end
@@ -251,7 +251,7 @@ M.subcommands = {
         if #words == 0 then
           return say("compactd: " .. text.clean(session.model or "no model"))
         end
-        daemon.request("model/set", { session_id = session.id, model = words[1] }, function(failure, result)
+        sessions.request("model/set", { session_id = session.id, model = words[1] }, function(failure, result)
           if failure then
             return failed(failure)
           end
@@ -276,7 +276,8 @@ M.subcommands = {
           log.add("daemon", warning)
         end
         local title = vim.fs.basename(path)
-        sessions.start({ session_id = imported.session_id, title = title }, function(problem, session)
+        local given = { session_id = imported.session_id, title = title, writes = true }
+        sessions.start(given, function(problem, session)
           if problem then
             return failed(problem)
           end

@@ -27,6 +27,8 @@ local M = {}
 local views = {}
 
 local KEYS = "Enter open · Tab fold · p pin · c compact · u undo · r redo · / search · q close"
+--- Events after which the context may be another one although its size is the same.
+local RELOADS = { compaction_end = true, prune_end = true, session_changed = true, writer_changed = true, resumed = true }
 local FIRST = 200 -- entries that fill any screen; the others come when these are shown
 local PAGE = 400 -- little enough that a key between two of them does not wait
 
@@ -251,7 +253,7 @@ local function pin_here(view)
     return
   end
   local asked = { session_id = view.id, entry_ids = { entry.entry_id }, pinned = not entry.pinned }
-  daemon.request("session/pin", asked, function(failure)
+  sessions.request("session/pin", asked, function(failure)
     if failure then
       vim.notify("compactd: " .. tostring(failure.message), vim.log.levels.ERROR)
     else
@@ -295,7 +297,7 @@ function M.open(session)
     local last = nil
     view.listener = function(_, event)
       local shown = #vim.fn.win_findbuf(buffer) > 0
-      if event.type == "compaction_end" or event.type == "prune_end" or event.type == "resumed" then
+      if RELOADS[event.type] then
         last = nil
       end
       local stamp = ("%s/%s"):format(session.usage.epoch, session.message_count)

@@ -20,7 +20,8 @@ function M.short(session)
   end
   local kind = require("compactd.sessions").kind(session)
   local words = { fits = "", due = " due", over = " over" }
-  return ("%s %s%s%s"):format(config.values.icon, said, words[kind], session.read_only and " read-only" or "")
+  local held = session.held and " open in another program" or ""
+  return ("%s %s%s%s"):format(config.values.icon, said, words[kind], held)
 end
 
 --- Highlight group of the gauge: colour only for what needs attention.

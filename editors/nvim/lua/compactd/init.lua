@@ -45,13 +45,13 @@ function M.state()
   return copy
 end
 
---- Asks the daemon, which is started if need be; `callback(failure, result)`.
+--- Asks the daemon, which is started if need be; `callback(failure, result)`. A request that changes a session that
+--- is only looked at here takes it for writing first.
 ---@param method string As in protocol.md.
 ---@param params table
 ---@param callback fun(failure?: table, result?: any)
 function M.request(method, params, callback)
-  require("compactd.sessions")
-  require("compactd.daemon").request(method, params, callback)
+  require("compactd.sessions").request(method, params, callback)
 end
 
 return M

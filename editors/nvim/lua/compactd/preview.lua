@@ -97,7 +97,7 @@ function M.compact(session, wish)
       vim.api.nvim_echo({ { "No compaction needed: " .. text.clean(result.reason) } }, true, {})
     end
   end
-  daemon.request("session/compact", M.params(session, wish), ended, function(cancel)
+  sessions.request("session/compact", M.params(session, wish), ended, function(cancel)
     session.cancel = cancel
   end)
 end

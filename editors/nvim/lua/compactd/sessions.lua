@@ -1,6 +1,7 @@
 --- The sessions this Neovim has open, as `agent/event` and `agent/state` tell them.
 local config = require("compactd.config")
 local daemon = require("compactd.daemon")
+local protocol = require("compactd.protocol")
 local text = require("compactd.text")
 
 local M = {}
@@ -11,7 +12,8 @@ local M = {}
 ---@field model? string
 ---@field usage compactd.TokenUsage
 ---@field message_count integer
----@field read_only boolean
+---@field read_only boolean It is only looked at here: `request` takes it over before the first change.
+---@field held? boolean Another program has it open for writing; nil before the daemon said so.
 ---@field status string As in `agent/state`.
 ---@field compacting? {fraction: number, phase: string}
 ---@field seq integer
@@ -112,6 +114,12 @@ function M.refresh(id)
     session.message_count = state.message_count
     session.status = state.status
     session.last = state.compaction.last
+    local was_held = session.held
+    -- What another program does with its session is `unknown`, or `compacting`.
+    session.held = session.read_only and state.status ~= "idle"
+    if session.held and was_held == nil then
+      vim.notify("compactd: open in another program; here it can be read and followed", vim.log.levels.WARN)
+    end
     touch(id)
   end)
 end
@@ -167,7 +175,21 @@ local ACTS = {
   model_changed = function(session, event)
     session.model = event.model
   end,
-  session_closed = function(session)
+  session_changed = function(session)
+    stale[session.id] = true
+  end,
+  writer_changed = function(session, event)
+    session.read_only = event.owner ~= "this"
+    session.held = event.owner == "other"
+    session.compacting = nil -- the one of a program that ended has no end
+    stale[session.id] = true
+  end,
+  session_closed = function(session, event)
+    if event.reason == "deleted" then
+      local said = ("%s was deleted by another program"):format(text.line(session.title, 40))
+      require("compactd.log").add("life", said)
+      vim.api.nvim_echo({ { "compactd: " .. said } }, true, {})
+    end
     M.open[session.id] = nil
     if M.current_id == session.id then
       M.current_id = nil
@@ -226,37 +248,112 @@ local function tools()
   return require("compactd.tools").SCHEMAS
 end
 
-local function keep(result)
-  M.open[result.session_id] = {
-    id = result.session_id,
-    title = result.title or result.session_id,
-    model = result.model,
-    usage = result.token_usage,
-    message_count = result.message_count,
-    read_only = result.read_only,
-    status = "idle",
-    seq = result.seq,
-  }
+--- Takes over what `session/start` answered. Whoever has the session's table keeps it.
+---@param result compactd.StartResult
+---@return compactd.Open
+local function take_in(result)
+  local session = M.open[result.session_id] or { id = result.session_id }
+  M.open[session.id] = session
+  session.title = result.title or session.id
+  session.model = result.model
+  session.usage = result.token_usage
+  session.message_count = result.message_count
+  session.read_only = result.read_only
+  session.status = "idle"
+  session.seq = result.seq
   for _, warning in ipairs(result.warnings or {}) do
     require("compactd.log").add("daemon", warning)
   end
-  if result.read_only then
-    vim.notify("compactd: read-only here: another process has this session open", vim.log.levels.WARN)
-  end
-  M.current_id = result.session_id
-  M.refresh(result.session_id)
-  fire("CompactdSession", { session_id = result.session_id, resumed = result.resumed })
-  touch(result.session_id)
+  M.refresh(session.id)
+  touch(session.id)
+  return session
 end
 
---- Opens a session: a new one, or the stored one that `given.session_id` names.
----@param given {session_id?: string, title?: string}
+local function keep(result)
+  take_in(result).held = nil
+  fire("CompactdSession", { session_id = result.session_id, resumed = result.resumed })
+end
+
+local CLIENT = { name = "compactd.nvim", version = require("compactd").VERSION }
+
+--- What changes a session: its lock is taken before.
+local WRITES = {
+  ["agent/prompt"] = true,
+  ["model/set"] = true,
+  ["prompt/drop"] = true,
+  ["session/append"] = true,
+  ["session/branch"] = true,
+  ["session/compact"] = true,
+  ["session/configure"] = true,
+  ["session/delete"] = true,
+  ["session/pin"] = true,
+  ["session/prune"] = true,
+  ["session/redact"] = true,
+  ["session/redo"] = true,
+  ["session/undo"] = true,
+  ["turn/begin"] = true,
+  ["turn/end"] = true,
+  ["turn/error"] = true,
+}
+
+--- Takes a session that is only looked at for writing. It stays read-only if another program has it: then the
+--- daemon refuses the change itself, and says which program that is.
+---@param id string
+---@param callback fun(failure?: table)
+function M.take(id, callback)
+  local session = M.open[id]
+  if session == nil or not session.read_only then
+    return callback(nil)
+  end
+  daemon.request("session/start", { session_id = id, client = CLIENT }, function(failure, result)
+    if failure then
+      return callback(failure)
+    end
+    take_in(result).held = result.read_only
+    callback(nil)
+  end)
+end
+
+local function name_holder(failure)
+  local pid, name = vim.tbl_get(failure, "data", "pid"), vim.tbl_get(failure, "data", "name")
+  local which = pid and (" (%sprocess %s)"):format(name and text.clean(name) .. ", " or "", pid) or ""
+  return vim.tbl_extend("force", failure, {
+    message = ("open in another program%s: close it there first"):format(which),
+  })
+end
+
+--- Asks the daemon about a session. What changes the session takes it for writing first: the only place that does.
+---@param method string
+---@param params table
+---@param callback fun(failure?: table, result?: any)
+---@param started? fun(cancel: fun()) Called when it was sent, with what takes it back.
+function M.request(method, params, callback, started)
+  if not WRITES[method] or params.dry_run then
+    return daemon.request(method, params, callback, started)
+  end
+  M.take(params.session_id, function(problem)
+    if problem then
+      return callback(problem)
+    end
+    daemon.request(method, params, function(failure, result)
+      if failure and failure.code == protocol.errors.SessionLocked then
+        failure = name_holder(failure)
+      end
+      callback(failure, result)
+    end, started)
+  end)
+end
+
+--- Opens a session: a new one, or the stored one that `given.session_id` names. A stored one is looked at, without
+--- its lock, unless `given.writes`.
+---@param given {session_id?: string, title?: string, writes?: boolean}
 ---@param callback fun(failure?: table, session?: compactd.Open)
 function M.start(given, callback)
   local params = {
     session_id = given.session_id,
     title = given.session_id == nil and given.title or nil,
-    client = { name = "compactd.nvim", version = require("compactd").VERSION },
+    read_only = given.session_id ~= nil and not given.writes or nil,
+    client = CLIENT,
   }
   if given.session_id == nil then
     params.model = config.values.model
@@ -268,6 +365,7 @@ function M.start(given, callback)
     if failure then
       return callback(failure)
     end
+    M.current_id = result.session_id
     keep(result)
     callback(nil, M.open[result.session_id])
   end)
@@ -283,7 +381,7 @@ function M.with(callback)
   M.start({}, callback)
 end
 
---- Opens every session again that a daemon before this one had.
+--- Opens every session again that a daemon before this one had, to look or to write as before.
 local function resume(how)
   local ids = vim.tbl_keys(M.open)
   local current = M.current_id
@@ -296,7 +394,8 @@ local function resume(how)
   local left, lost = #ids, {}
   for _, id in ipairs(ids) do
     local before = M.open[id]
-    daemon.request("session/start", { session_id = id }, function(failure, result)
+    local params = { session_id = id, read_only = before.read_only or nil, client = CLIENT }
+    daemon.request("session/start", params, function(failure, result)
       left = left - 1
       if failure and failure.code == daemon.GONE then
         return -- it died once more: the next one opens them
@@ -308,7 +407,7 @@ local function resume(how)
         hand_on(id, { session_id = id, type = "resumed" })
       end
       if left == 0 then
-        M.current_id = M.open[current or ""] and current or M.current_id
+        M.current_id = M.open[current or ""] and current or next(M.open)
         if how or #lost > 0 then
           local said = ("the daemon %s and was started again; %s resumed."):format(
             how and ("ended with " .. how) or "was ended",

@@ -1,4 +1,4 @@
-// Two windows on one session: the second is read-only, and says so. In the first, a tool wants out of the workspace.
+// Two windows on one session: the second can only read, and says why. In the first, a tool wants out of the workspace.
 import { drive, saw, until } from "./workbench.mjs";
 
 const { url } = JSON.parse(process.env.COMPACTD_EDITOR_GIVEN);
@@ -15,9 +15,12 @@ await drive("windows", async (open) => {
   const second = await open(url);
   await second.command("compactd: Select Session");
   await second.page.locator(".quick-input-list .monaco-list-row", { hasText: /\d+ messages?/ }).first().click();
-  saw("told", await until("a word", async () => (await second.notifications()).find((each) => each.includes("read-only"))));
+  saw("told", await until("a word", async () => (await second.notifications()).find((each) => each.includes("open in another program"))));
   saw("gauge", await until("a gauge", async () => (await second.percent()) !== null && second.gauge()));
-  saw("spoken", await second.spoken());
+  saw("spoken", await until("the gauge's words", async () => {
+    const spoken = await second.spoken();
+    return spoken.includes("another program") && spoken;
+  }));
   await second.command("compactd: Open Chat");
   const chat = await second.frame("chat");
   await chat.locator(".why").waitFor();

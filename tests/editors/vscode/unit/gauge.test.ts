@@ -74,8 +74,9 @@ test("a compaction is a spinner with its fraction until it ends", () => {
   assert.match(gauge(READY, failed).tooltip, /failed: no room/);
 });
 
-test("a session of another window has a lock", () => {
-  assert.equal(gauge(READY, { ...NEW, readOnly: true }).text, "$(lock) ◑ 41 %");
+test("a session that another program has open has a lock, one that is only looked at has none", () => {
+  assert.equal(gauge(READY, { ...NEW, readOnly: true, held: true }).text, "$(lock) ◑ 41 %");
+  assert.equal(gauge(READY, { ...NEW, readOnly: true }).text, "◑ 41 %");
 });
 
 test("words of others draw no icons: the text holds none of them", () => {

@@ -7,21 +7,29 @@ one matters. Work that grows with the square takes sixteen times as long.
 from __future__ import annotations
 
 import json
+import resource
+import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from time import process_time
+from types import FrameType
 
 import msgspec
 import pytest
 from msgspec import Raw
 
 from compactd.core.answers import cleaned
+from compactd.core.asked import CompactRequest
 from compactd.core.atoms import atoms, commands, sentences
+from compactd.core.authors import spans
+from compactd.core.compaction import Work, compact
 from compactd.core.constraints import limits_in
 from compactd.core.entries import Appended, Compacted, Item
 from compactd.core.extract import extract
 from compactd.core.lastfiles import last_files
 from compactd.core.overflow import Failure, classify
+from compactd.core.plan import Plan, plan
 from compactd.core.prune import stub_text
 from compactd.core.redaction import Codec, redaction
 from compactd.core.titles import title_of
@@ -33,6 +41,8 @@ from compactd.formats.neutral_out import encode_message
 from compactd.messages import Block, CompactionResult, Message, Role, Text, ToolCall, ToolResult
 from compactd.providers.secret import Secret, blotted
 from compactd.search import search
+from dialogue import drive, inputs_of, view_of
+from e2e.client import Daemon
 
 SIZE = 3_000
 TIMES = 4
@@ -343,3 +353,96 @@ def test_condensations_that_each_leave_most_of_a_long_view_take_bounded_memory_a
     assert file.compactions == number
     assert 0 < sum(len(kept) for _, kept in file.pinned) <= openhands.MAX_STEPS
     assert [text for text in file.warnings if "too many condensations" in text]
+
+
+PARTS: dict[str, Callable[[int], str]] = {
+    "items with quotations": lambda n: "".join(f"- item {at}\n> q {at}\n" for at in range(n)),
+    "fences": lambda n: "".join(f"word {at}\n```\ncode {at}\n```\n" for at in range(n)),
+    "quotations": lambda n: "> a\n" * (4 * n),
+    "signs of a list": lambda n: "(a) " * (20 * n),
+    "signs without width": lambda n: "\u200b" * (50 * n),
+    "openings of a quotation": lambda n: "«a " * (20 * n),
+}
+"""Texts of one user that have many parts, or look as if they had, by the number of these."""
+
+
+MAX_SCANS = 15
+"""Readings of a message by one compaction, each of which decides who wrote what."""
+
+
+def compacted(text: str) -> None:
+    """A compaction that removes a message of this text."""
+    said: tuple[tuple[Role, str], ...] = (
+        ("user", text),
+        ("assistant", "Understood. " * 300),
+        ("user", "Go on."),
+    )
+    items = [
+        Item(entry_id=f"e{at}", body=Message(role=role, content=(Text(text=each),)), tokens=len(each) // 4)
+        for at, (role, each) in enumerate(said, 1)
+    ]
+    inputs = inputs_of(view_of(items), request=CompactRequest(strategy="extract", keep_messages=1))
+    made = plan(inputs)
+    assert isinstance(made, Plan)
+    drive(compact(Work(inputs=inputs, originals=tuple(items)), made))
+
+
+def scans(text: str) -> float:
+    """How often a compaction looks through `text` for who wrote what, by the characters looked at."""
+    scanned = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal scanned
+        if event == "call" and frame.f_code is spans.__code__:
+            scanned += len(frame.f_locals["text"])
+
+    sys.setprofile(count)
+    try:
+        compacted(text)
+    finally:
+        sys.setprofile(None)
+    return scanned / len(text)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_compaction_decides_who_wrote_what_once_per_reading_not_once_per_part(name: str) -> None:
+    assert 1 <= scans(PARTS[name](1_000)) < MAX_SCANS
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_a_message_of_many_parts_is_compacted_in_time_that_grows_as_its_length(name: str) -> None:
+    short, long = (PARTS[name](number) for number in (500, TIMES * 500))
+    compacted(short)
+
+    shorter, longer = (min(took_s(compacted, text) for _ in range(2)) for text in (short, long))
+
+    assert longer < UNNOTICED_S or longer / shorter < MOST
+
+
+def spent_s(spawn: Callable[..., Daemon], home: Path, text: str) -> float:
+    """Processor time of a daemon and its workers, from its start to its end, that compacts one session."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    running = spawn(home)
+    session = running.call("session/start")["session_id"]
+    said = (("user", text), ("assistant", "Understood. " * 300), ("user", "Go on."))
+    messages = [{"role": role, "content": each} for role, each in said]
+    running.call("session/append", session_id=session, messages=messages)
+    assert running.call("session/compact", session_id=session, keep_messages=1, strategy="extract")[
+        "compacted"
+    ]
+    assert running.stop() == 0
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_a_daemon_compacts_a_message_of_many_parts_about_as_fast_as_one_of_as_many_plain_lines(
+    spawn: Callable[..., Daemon], tmp_path: Path
+) -> None:
+    parts = PARTS["items with quotations"](4_000)
+    plain = parts.replace("> q", "and q")
+
+    plain_s, parts_s = (
+        spent_s(spawn, tmp_path / name, text) for name, text in (("plain", plain), ("parts", parts))
+    )
+
+    assert parts_s / plain_s < TIMES

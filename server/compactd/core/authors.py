@@ -110,7 +110,7 @@ _BLANKS: Final = (
 
 _NAME: Final = r"[A-Za-z][\w.-]*(?::[\w.-]+)*"
 _MARKER: Final = r"(?:[-*+•‣–]|\(?(?:\d{1,3}|[A-Za-z])[.)]|\[[ xX]\])"
-_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*(?:{_MARKER}[ \t]+[{_UNSEEN}]*)*"
+_LINE: Final = rf"^[ \t\xa0\u3000{_UNSEEN}]*+(?:{_MARKER}[ \t]++[{_UNSEEN}]*+)*+"
 """What may stand on a line before the sign that opens a block: blanks, and a list's markers."""
 _TAG_END_CHARS: Final = 64
 """How far behind a closing tag's name its `>` is looked for."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import islice
 from sys import byteorder
 
 from msgspec import Struct
@@ -22,7 +21,7 @@ from compactd.core.quoting import quoted_line
 from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
 from compactd.core.typed import typed_sentences, without_bullet
-from compactd.core.units import MARKED, Facts, Part, units_in, units_of
+from compactd.core.units import MARKED, Facts, Part, UnitReader, units_of
 from compactd.messages import Author
 
 
@@ -84,8 +83,8 @@ class Conversation:
         """Groups whose call changes a file."""
         self._begins: list[int] = [0]
         self._places: dict[int, Place] = {}
-        self._reading: tuple[int, int, Iterator[Unit]] = (-1, 0, iter(()))
-        """What `alone` was asked for last: the quotable part, how many of its units are passed, the rest."""
+        self._reading: tuple[int, UnitReader | None] = (-1, None)
+        """The message that `alone` read last, and its reader."""
         self._written: dict[tuple[str, str], bool] = {}
         self._limits: dict[str, bool] = {}
         self._quoted: dict[tuple[str, Author], str] = {}
@@ -211,13 +210,11 @@ class Conversation:
         nth = unit - self._begins[at]
         if quotable.part.units:
             return quotable.part.units[nth].text
-        reading, passed, rest = self._reading
-        if reading != at or passed > nth:
-            item = self.order[quotable.item][0]
-            passed, rest = 0, units_in(item, self._facts[quotable.item], quotable.at)
-        text = next(islice(rest, nth - passed, None)).text
-        self._reading = (at, nth + 1, rest)
-        return text
+        item, reader = self._reading
+        if reader is None or item != quotable.item or reader.is_past(quotable.at, nth):
+            reader = UnitReader(self.order[quotable.item][0], self._facts[quotable.item])
+            self._reading = (quotable.item, reader)
+        return reader.read(quotable.at, nth).text
 
     def tokens(self, unit: int) -> float:
         """Estimated tokens of a unit."""

@@ -200,16 +200,38 @@ def units_of(item: Item, facts: Facts) -> Iterator[tuple[Unit, ...]]:
     """The units of each of a message's parts, as they were packed. O(length)."""
     for source, part in zip(sources(item, [], []), facts.parts, strict=True):
         if part.left_out:
-            yield tuple([unit for at, unit in enumerate(split(source)) if at not in part.left_out])
+            left_out = frozenset(part.left_out)
+            yield tuple([unit for at, unit in enumerate(split(source)) if at not in left_out])
         else:
             yield part.units or tuple(split(source))
 
 
-def units_in(item: Item, facts: Facts, at: int) -> Iterator[Unit]:
-    """The units of the part at `at`, one by one. O(length up to there)."""
-    part = facts.parts[at]
-    source = next(islice(sources(item, [], []), at, None))
-    return (unit for place, unit in enumerate(split(source)) if place not in part.left_out)
+class UnitReader:
+    """Reads the units of one message forwards, one by one, without keeping them. Each text of the message is
+    read once, however many parts it has: O(its length) for all of them together."""
+
+    def __init__(self, item: Item, facts: Facts) -> None:
+        self._parts = facts.parts
+        self._sources = sources(item, [], [])
+        self._at = -1
+        self._passed = 0
+        """Units of the current part that were read."""
+        self._rest: Iterator[Unit] = iter(())
+
+    def is_past(self, at: int, nth: int) -> bool:
+        """Whether this unit was passed already: only a new reader can read it again."""
+        return (at, nth) < (self._at, self._passed)
+
+    def read(self, at: int, nth: int) -> Unit:
+        """The `nth` unit of the part at `at`, which is not past."""
+        if at != self._at:
+            source = next(islice(self._sources, at - self._at - 1, None))
+            left_out = frozenset(self._parts[at].left_out)
+            self._rest = (unit for place, unit in enumerate(split(source)) if place not in left_out)
+            self._at, self._passed = at, 0
+        unit = next(islice(self._rest, nth - self._passed, None))
+        self._passed = nth + 1
+        return unit
 
 
 _unpack = Decoder(list[tuple[str, Facts]]).decode

@@ -35,6 +35,14 @@ def _by_agent(command: str, options: list[str]) -> int:
 
 
 def _serve(options: list[str]) -> int:
+    try:
+        return _served(options)
+    except KeyboardInterrupt:
+        # The daemon has closed its sessions by now.
+        return 130
+
+
+def _served(options: list[str]) -> int:
     # Before anything else is imported: whatever prints from here on, prints to stderr.
     from compactd.rpc.stdio import take_stdio
 
@@ -43,6 +51,10 @@ def _serve(options: list[str]) -> int:
     if limit == 0:
         sys.stderr.write("usage: compactd serve [--frame-limit BYTES]\n")
         return 2
+    if sys.stdin is not None and sys.stdin.isatty():
+        sys.stderr.write(
+            "compactd serve: waiting for JSON-RPC messages on standard input. End it with Ctrl-D or Ctrl-C.\n"
+        )
     fds = take_stdio()
     from compactd.dumps import forbid_core_dumps
 

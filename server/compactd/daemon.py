@@ -358,10 +358,19 @@ class Daemon:
         return self.learned.of(found, base_url)
 
     def learn(
-        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+        self,
+        found: Lookup,
+        base_url: str | None,
+        window: int,
+        *,
+        requested: int | None,
+        sent: int,
+        is_own: bool,
     ) -> Observed | None:
         """Keeps the window that a rejection named."""
-        return self.learned.learn(found, base_url, window, "rejection", requested=requested, sent=sent)
+        return self.learned.learn(
+            found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
+        )
 
     async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
         """The same for a method: the registry is read in a worker, at the first need."""

@@ -63,15 +63,19 @@ class LearnedWindows:
         *,
         requested: int | None = None,
         sent: int | None = None,
+        is_own: bool = True,
     ) -> Observed | None:
-        """Keeps what a server said; None where that tells nothing new.
+        """Keeps what a server said; None if that tells nothing new.
 
-        One that comes back as a sighting is doubtful: it counts in the session that saw it alone.
+        One that comes back as a sighting is doubtful: it counts only in the session that saw it. If it is not
+        the server's own sentence (`is_own`), it is not even written: a quotation must confirm nothing.
         """
         now = self._now()
         one = observation_of(found, base_url, window, by, now, requested=requested, sent=sent)
         if one is None:
             return None
+        if not is_own:
+            return replace(one, by="sighting")
         with self._lock:
             judged = self._read().get(one.key, Judged())
             before, is_doubtful = judged.counts, bool(doubt_of(one))

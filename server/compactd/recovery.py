@@ -193,14 +193,22 @@ async def _smaller(session: Session, verdict: Verdict, progress: Progress | None
 async def _learn(session: Session, verdict: Verdict) -> None:
     """Journals the rejection, and keeps the window that it named for this model and endpoint.
 
-    For all sessions, or for this one alone if the rejection is doubtful.
+    For all sessions. For this one alone if the rejection is doubtful, or may quote a text of somebody else.
     """
     accepted = session.fold.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
     number = session.write(Rejected(at=session.world.now(), limit=limit, requested=verdict.requested))
     found, base_url, sent = session.lookup, session.fold.model.base_url, session.standing().used
     if limit is not None and found is not None:
-        learn = partial(session.world.learn, found, base_url, limit, requested=verdict.requested, sent=sent)
+        learn = partial(
+            session.world.learn,
+            found,
+            base_url,
+            limit,
+            requested=verdict.requested,
+            sent=sent,
+            is_own=verdict.is_own,
+        )
         observed = await session.world.in_worker(learn)
         session.sighting = observed if observed is not None and observed.by == "sighting" else None
     before = session.token_usage()

@@ -91,8 +91,16 @@ class World(Protocol):
         ...
 
     def learn(
-        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+        self,
+        found: Lookup,
+        base_url: str | None,
+        window: int,
+        *,
+        requested: int | None,
+        sent: int,
+        is_own: bool,
     ) -> Observed | None:
-        """Keeps the window that a rejection named; none where it is nothing new. `sent`: the request's tokens
-        by our estimate. A sighting counts in the session that saw it alone."""
+        """Keeps the window that a rejection named; none if that is nothing new. `sent`: the request's tokens
+        by our estimate. `is_own`: the provider's own sentence names it. A sighting counts only in the session
+        that saw it."""
         ...

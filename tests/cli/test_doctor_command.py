@@ -56,6 +56,20 @@ def test_what_was_planted_is_found_with_its_place(home) -> None:
     ]
 
 
+def test_two_messages_that_leave_claude_codes_queue_at_once_are_no_repeated_line(home) -> None:
+    path = session_files.claude_code(home / "s.jsonl", [session_files.asked("Read the ledger.")])
+    row = {"type": "queue-operation", "operation": "remove", "timestamp": "2026-01-02T03:04:05.000Z"}
+    typed = path.read_text().splitlines()[-1]
+    removed = json.dumps({**row, "sessionId": "5f0c4a52-6a2f-4c62-9d62-3b1d6f1c8a11"})
+    with path.open("a") as file:
+        file.write(f"{removed}\n{removed}\n{typed}\n")
+
+    findings = run(home, "doctor", path, "--json").json["findings"]
+
+    repeated = [found["line"] for found in findings if found["kind"] == "repeated line"]
+    assert repeated == [len(path.read_text().splitlines())]
+
+
 def test_the_repaired_copy_is_whole_and_the_file_is_as_it_was(home) -> None:
     sick = planted(home)
     before = sick.read_bytes()

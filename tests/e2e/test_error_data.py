@@ -13,6 +13,7 @@ import pytest
 from compactd.errors import ProviderFailed
 from compactd.rpc.outgoing import error_object
 from compactd.rpc.schema import KINDS
+from compactd.store.hook_files import HookFiles
 from e2e.client import SERVE, Daemon, Refused
 from e2e.conftest import Spawn
 from e2e.talk import CHARS4, turns, user
@@ -245,3 +246,18 @@ def test_errors_that_the_wire_has_no_way_to_provoke_have_their_shape() -> None:
     for told in (failed, bug):
         check(told.code, json.loads(bytes(told.data)))
     assert json.loads(bytes(bug.data))["error_id"]
+
+
+def test_a_redaction_while_a_hook_of_the_agent_works_says_what_holds_the_session(
+    spawn: Spawn, home: Path
+) -> None:
+    daemon, session = spawn(), "claude-code:held"
+    daemon.call("session/start", session_id=session, compaction=CHARS4)
+    (entry_id,) = daemon.call("session/append", session_id=session, messages=[user(5)])["entry_ids"]
+    hook = HookFiles(home, session)
+
+    with hook.locked():
+        refused = daemon.refusal("session/redact", session_id=session, entry_ids=[entry_id])
+
+    assert data_of(refused, 1002)["holder"] == "hook"
+    assert daemon.call("session/redact", session_id=session, entry_ids=[entry_id])["redacted"] == 1

@@ -9,6 +9,9 @@ from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.redacted import started
 from e2e.talk import turns
+from e2e.work_trees import asked, diff, git
+from e2e.work_trees import started as started_in
+from git_there import of_git
 
 
 def hung(daemon: Daemon, work: Path) -> int:
@@ -76,3 +79,17 @@ def test_a_settings_file_is_read_again_when_its_session_is_started_again(
     assert daemon.call("session/start", session_id="s")["resumed"] is True
 
     assert (first, unread, told()) == (33_300, 33_300, 44_400)
+
+
+@of_git
+def test_a_pipe_as_gitignore_costs_a_session_its_snapshots_and_says_so(spawn: Spawn, tmp_path: Path) -> None:
+    daemon, work = spawn(), tmp_path / "work"
+    work.mkdir()
+    git(work, "init", "-q")
+    os.mkfifo(work / ".gitignore")
+    session = started_in(daemon, work)
+
+    asked(daemon, session)
+
+    told = diff(daemon, session)["reason"]
+    assert told == ".gitignore is not a regular file, and git waits for it: remove it"

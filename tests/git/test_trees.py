@@ -48,6 +48,30 @@ def test_the_same_files_make_the_same_tree_and_others_another_one(tree: Path, tm
     assert trees.difference(first, again, str(tree)) == ()
 
 
+@pytest.mark.parametrize("name", [".gitignore", "sub/.gitignore"])
+def test_a_pipe_that_git_would_wait_for_is_named_and_git_is_ended(
+    name: str, tree: Path, tmp_path: Path
+) -> None:
+    (tree / "sub").mkdir()
+    (tree / "sub" / "b").write_text("b\n")
+    os.mkfifo(tree / name)
+
+    with pytest.raises(NoTree, match=r"gitignore is not a regular file, and git waits for it"):
+        trees_of(tmp_path, deadline_s=120.0).snapshot(str(tree))
+
+    (tree / name).unlink()
+    assert trees_of(tmp_path).snapshot(str(tree))
+
+
+def test_a_pipe_among_the_lists_of_what_is_ignored_is_not_read(tree: Path, tmp_path: Path) -> None:
+    exclude = tree / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.unlink(missing_ok=True)
+    os.mkfifo(exclude)
+
+    assert trees_of(tmp_path, deadline_s=120.0).snapshot(str(tree))
+
+
 def test_what_a_git_that_was_killed_left_behind_is_in_nobodys_way(tree: Path, tmp_path: Path) -> None:
     trees = trees_of(tmp_path)
     first = trees.snapshot(str(tree))

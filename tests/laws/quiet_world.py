@@ -96,7 +96,14 @@ class Quiet:
         """There is none."""
 
     def learn(
-        self, found: Lookup, base_url: str | None, window: int, *, requested: int | None, sent: int
+        self,
+        found: Lookup,
+        base_url: str | None,
+        window: int,
+        *,
+        requested: int | None,
+        sent: int,
+        is_own: bool,
     ) -> Observed | None:
         """Keeps it while the test lasts."""
         one = observation_of(found, base_url, window, "rejection", self.now())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 from collections.abc import Mapping
 
 import mcp_types as types
@@ -16,6 +19,9 @@ from compactd.bridges.recall_sessions import Wanted
 from compactd.client.asynchronous import AsyncClient
 from compactd.client.told import DaemonGone, RpcError
 from compactd.core.quoting import quote
+
+INTERRUPTED = 130
+"""The exit code after Ctrl-C: 128 + SIGINT, as shells have it."""
 
 INSTRUCTIONS = """\
 This conversation may have been compacted: older messages were replaced by a summary, and details \
@@ -142,8 +148,11 @@ def tools(*, all_projects: bool) -> list[types.Tool]:
 
 
 async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
-    """Answers on stdin and stdout until stdin ends. `wanted`: the sessions that may be read, and the one that
-    is meant if a call names none. It is looked for at each call, so a new one is found."""
+    """Answers on stdin and stdout until stdin ends. Ctrl-C ends the process.
+
+    `wanted`: the sessions that may be read, and the one that is meant if a call names none. It is looked for
+    at each call, so a new one is found.
+    """
     client = AsyncClient(env=environ)
     recall = Recall(client, wanted, environ)
     offered = tools(all_projects=wanted.all_projects)
@@ -179,12 +188,25 @@ async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    try:
+
+    async def converse() -> None:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
+
+    interrupted = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
+    conversation = asyncio.create_task(converse())
+    interruption = asyncio.create_task(interrupted.wait())
+    try:
+        await asyncio.wait((conversation, interruption), return_when=asyncio.FIRST_COMPLETED)
     finally:
+        interruption.cancel()
         if is_started:
             await client.close()
+    if not conversation.done():
+        # A thread of the MCP library reads standard input, and no cancellation ends that read.
+        os._exit(INTERRUPTED)
+    conversation.result()
 
 
 async def answer(recall: Recall, name: str, arguments: Mapping[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -56,6 +57,10 @@ def run(options: Options, page: Page) -> int:
     wanted = Wanted(
         session_id=options.session, agent=options.agent, folder=folder, all_projects=options.all_projects
     )
+    if sys.stdin.isatty():
+        sys.stderr.write(
+            "compactd mcp: waiting for an MCP client's messages on standard input. End it with Ctrl-C.\n"
+        )
     asyncio.run(serve(wanted, dict(os.environ)))
     return DONE
 

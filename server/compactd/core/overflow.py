@@ -19,6 +19,7 @@ from compactd.core.overflow_logs import spoken
 from compactd.core.overflow_meaning import UNSERVED, Kind, Meaning, meaning
 from compactd.core.overflow_neighbours import SMALLEST
 from compactd.core.overflow_numbers import Figures
+from compactd.core.overflow_own import is_own
 from compactd.core.overflow_quoted import quotes, unspoken
 from compactd.core.overflow_status import numbered, unnumbered
 from compactd.core.overflow_unwrap import Unwrapped, unwrap
@@ -113,7 +114,9 @@ class Verdict(Struct, frozen=True, kw_only=True):
     evidence: str = ""
     """What decided, for people. Never quotes the text."""
     teaches: bool = False
-    """`limit` is the window or prompt limit of the model that answers, and may be learned."""
+    """`limit` is the window or prompt limit of the model that answers, and the session may learn it."""
+    is_own: bool = False
+    """The provider itself states `limit`: all other sessions may learn it too. Only with `teaches`."""
 
 
 def classify(failure: Failure) -> Verdict:
@@ -125,7 +128,10 @@ def classify(failure: Failure) -> Verdict:
     if not verdict.teaches:
         return verdict
     status = _status(failure.text, unwrap(failure.text)) if failure.status is None else failure.status
-    return replace(verdict, teaches=False) if status is not None and status >= 500 else verdict
+    if status is not None and status >= 500:
+        return replace(verdict, teaches=False)
+    own = verdict.limit is not None and is_own(failure.text, status, verdict.limit, verdict.requested)
+    return replace(verdict, is_own=own)
 
 
 def _classified(failure: Failure) -> Verdict:

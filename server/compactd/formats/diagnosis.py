@@ -89,11 +89,16 @@ def _of_file(data: bytes, file: SessionFile) -> Iterator[Finding]:
     seen: dict[bytes, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
         text = line.strip()
-        if len(text) < _LIKELY_BYTES or not text.startswith(b"{"):
+        if len(text) < _LIKELY_BYTES or not text.startswith(b"{") or _is_departure(text):
             continue
         first = seen.setdefault(text, number)
         if first != number:
             yield Finding(kind="repeated line", text=f"the same as line {first}", line=number)
+
+
+def _is_departure(line: bytes) -> bool:
+    """Whether Claude Code wrote that a message left its queue. Two that leave at once have equal rows."""
+    return b'"queue-operation"' in line and (b'"remove"' in line or b'"dequeue"' in line)
 
 
 def _kind_of(warning: str) -> str:

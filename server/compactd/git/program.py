@@ -9,6 +9,7 @@ aliases) is never run. (git's documentation: "git", environment variables; "gith
 from __future__ import annotations
 
 import os
+import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,12 @@ from compactd.git.work_tree import NoTree, WorkTree
 
 DEADLINE_S = 20.0
 """For one snapshot, or one difference, whatever the file system does."""
+
+LOOK_AFTER_S = 1.0
+"""Once git has taken so long, the work tree is searched for a file that git waits for."""
+
+READ_BY_GIT = frozenset({".gitignore", ".gitattributes"})
+"""Files of a work tree that git opens in each folder. It waits for a writer if one is a named pipe."""
 
 
 class Git:
@@ -47,23 +54,52 @@ class Git:
     def run(self, *arguments: str, given: bytes = b"") -> bytes:
         """What git prints. Raises `NoTree` where it fails or takes too long."""
         command = [self._program, *_SAFE, *arguments]
+        pipe = subprocess.PIPE
         try:
-            done = subprocess.run(
-                command,
-                input=given,
-                capture_output=True,
-                cwd=self._root,
-                env=self._environ,
-                timeout=max(0.05, self._until - monotonic()),
-                check=False,
+            process = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self._root, env=self._environ
             )
-        except subprocess.TimeoutExpired:
-            raise NoTree(f"git took longer than {self._deadline_s:g} seconds") from None
         except OSError as refused:
             raise NoTree(f"git could not be run: {refused.strerror}") from None
-        if done.returncode != 0:
-            raise NoTree(f"git {arguments[0]} failed: {_first_line(done.stderr)}")
-        return done.stdout
+        with process:
+            try:
+                printed, complaint = self._output(process, given)
+            except subprocess.TimeoutExpired:
+                raise NoTree(f"git took longer than {self._deadline_s:g} seconds") from None
+            finally:
+                # Nothing is left to kill if it has ended. Otherwise it would be waited for.
+                process.kill()
+        if process.returncode != 0:
+            raise NoTree(f"git {arguments[0]} failed: {_first_line(complaint)}")
+        return printed
+
+    def _output(self, process: subprocess.Popen[bytes], given: bytes) -> tuple[bytes, bytes]:
+        """What git prints, and its errors. Raises `TimeoutExpired`, `NoTree`."""
+        left_s = max(0.05, self._until - monotonic())
+        if left_s > LOOK_AFTER_S:
+            try:
+                return process.communicate(given, timeout=LOOK_AFTER_S)
+            except subprocess.TimeoutExpired:
+                self._look_for_endless_file()
+                given = b""  # it has been taken over by the first call
+        return process.communicate(given or None, timeout=max(0.05, self._until - monotonic()))
+
+    def _look_for_endless_file(self) -> None:
+        """Raises `NoTree` if git would read a pipe or a device of the work tree. Cost: O(files)."""
+        for folder, folders, names in os.walk(self._root):
+            if monotonic() > self._until:
+                return
+            if ".git" in folders:
+                folders.remove(".git")
+            for name in READ_BY_GIT.intersection(names):
+                path = os.path.join(folder, name)  # noqa: PTH118 - os.walk gives texts
+                try:
+                    mode = os.lstat(path).st_mode
+                except OSError:
+                    continue
+                if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+                    where = os.path.relpath(path, self._root)
+                    raise NoTree(f"{where} is not a regular file, and git waits for it: remove it")
 
 
 _SAFE = (

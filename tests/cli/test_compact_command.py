@@ -215,3 +215,28 @@ def test_all_that_was_lost_is_listed_on_demand(home) -> None:
     line = next(line for line in short.lines if line.startswith(head))
     assert retention["lost"][0] in line
     assert all(f"\n  {' '.join(fact.split())}\n" in whole.out for fact in retention["lost"])
+
+
+def test_it_starts_from_the_context_in_force_and_all_takes_the_whole_file(home) -> None:
+    summary = {"isCompactSummary": True}
+    talk = [
+        record
+        for number in range(1, 25)
+        for record in (
+            session_files.asked(f"Check page {number}. {session_files.filler(60)}"),
+            session_files.answered(number, session_files.text(session_files.filler(60))),
+        )
+    ]
+    continued = session_files.asked("This session is being continued: pages 1 to 12.", **summary)
+    file = session_files.claude_code(home / "twice.jsonl", [*talk[:24], continued, *talk[24:]])
+
+    default, whole = (
+        seen.json
+        for seen in run_each(
+            home, *(("compact", file, "--keep-messages", 2, "--json", *more) for more in ((), ("--all",)))
+        )
+    )
+
+    assert [one["context"]["covers"] for one in (default, whole)] == ["context in force", "file"]
+    assert [one["messages_before"] for one in (default, whole)] == [25, 49]
+    assert default["tokens_before"] < whole["tokens_before"]

@@ -269,3 +269,19 @@ def test_a_journal_of_ours_is_shown_as_its_session_stands(home) -> None:
     assert seen["parts"]["tools"] > 200
     assert seen["parts"]["summary"] > 0
     assert seen["growth"]["compactions"] == [8]
+
+
+def test_if_a_compaction_would_free_nothing_a_target_that_would_is_named_and_does(home) -> None:
+    records = [asked("Look through the whole ledger.")]
+    for number in range(1, 30):
+        records.append(answered(number, used(f"c{number}", "Bash", command=f"page {number}")))
+        records.append(got(f"c{number}", filler(300)))
+    file = claude_code(home / "one-turn.jsonl", records)
+
+    seen = run(home, "inspect", file)
+    hint = re.search(r"`compactd compact FILE --target (\d+k)` would free at least ([\d,]+)", seen.out)
+
+    assert hint is not None, seen
+    done = run(home, "compact", file, "--target", hint[1], "--json").json
+    assert done["compacted"] is True
+    assert done["tokens_saved"] >= int(hint[2].replace(",", ""))

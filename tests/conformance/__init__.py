@@ -1,1 +1,1 @@
-"""The conformance suite: on our own daemon, on twenty broken ones, and what it says of them."""
+"""The conformance suite: on our own daemon, on thirty-six broken ones, and what it says of them."""

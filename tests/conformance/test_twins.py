@@ -1,4 +1,4 @@
-"""Twenty daemons with one fault each (`twins/`): the suite names what each breaks, and nothing else."""
+"""Thirty-six daemons with one fault each (`twins/`): the suite names what each breaks, and nothing else."""
 
 from __future__ import annotations
 
@@ -43,6 +43,22 @@ BROKEN = {
     "two answers to a request": ("one-answer", ANSWERS),
     "none to a bad one": ("bad-requests-are-answered", ANSWERS),
     "a path made of an id": ("an-id-is-no-path", ("a-message-id-counts-once",)),
+    "a plan that is carried out": ("a-plan-changes-nothing", ("a-dry-run-changes-nothing",)),
+    "another provider's shape taken": ("another-providers-shape-is-refused", ("bad-params-name-the-field",)),
+    "a late report as the size": ("a-report-of-another-prompt", ("a-report-of-an-older-epoch",)),
+    "a lock for looking": ("looking-takes-no-lock", ("one-writer",)),
+    "settings dropped for one bad value": ("a-clients-settings-stay", ("a-setting-can-be-unset",)),
+    "a reader that is told nothing": ("a-reader-is-told", ("one-writer",)),
+    "a summary that is not shown": ("the-summarize-phase-is-shown", ("a-cancelled-compaction",)),
+    "another strategy than asked for": ("no-other-strategy-than-the-one-asked-for", ("an-empty-summary",)),
+    "an aborted turn without its end": ("every-turn-start-has-its-end", ("an-abort-ends-the-prompt",)),
+    "work for a client that is gone": ("no-answer-for-a-client-that-is-gone", ("a-prompt-ends-once",)),
+    "an unknown model without a warning": ("what-may-be-a-mistake-is-warned-of", ("a-model-nobody-knows",)),
+    "a setting that stays": ("a-setting-can-be-unset", ("changes-are-told",)),
+    "an undo that cannot be forced": ("an-undo-can-be-forced", ("undo-of-nothing",)),
+    "a pin that is not told": ("changes-are-told", ("seq-has-no-gap",)),
+    "a prompt that cannot be dropped": ("waiting-prompts-can-be-dropped", ("an-abort-ends-the-prompt",)),
+    "an empty list refused": ("an-empty-list-is-an-empty-object", ("bad-params-name-the-field",)),
 }
 """Each twin's check, and others of its area that it must not fail."""
 
@@ -77,8 +93,8 @@ def test_a_failure_tells_what_was_sent_also_where_an_earlier_check_sent_it() -> 
     assert gap.seen.startswith("[1, 2, 3, 5, 6")
 
 
-def test_there_are_twenty_twins_each_with_a_check_of_the_suite() -> None:
+def test_there_are_thirty_six_twins_each_with_a_check_of_the_suite() -> None:
     checks = {check.name for check in suite.CHECKS}
 
-    assert len(BROKEN) == 20
+    assert len(BROKEN) == 36
     assert {name for check, area in BROKEN.values() for name in (check, *area)} <= checks

@@ -17,6 +17,9 @@ from compactd.core.entries import Item
 from compactd.messages import Message, Meta, Role, Text, ToolResult
 
 SET_LIMITS = """\
+Stop amending commits.
+Let's not amend commits.
+let us not touch the cache
 Never edit the file src/api.py.
 Always run the tests before you commit.
 You must not change the public API.
@@ -102,6 +105,8 @@ Jangan ubah auth.py.
 אל תיגע ב-auth.py""".splitlines()
 
 SET_NONE = """\
+Let's not worry about it.
+Let's not forget the demo.
 Fix the parser please.
 Why must it be a string?
 I don't know why it fails.

@@ -5,6 +5,8 @@ Begins in `test_opal.py`, goes on in `test_opal_overflow.py`.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -190,6 +192,25 @@ def test_a_user_who_types_the_prefix_of_a_summary_is_no_summary(daemon: Daemon, 
     sent = server.requests[0].raw.decode()
     assert "<previous-summary>" not in sent
     assert "is what I call it" in sent
+
+
+@pytest.mark.parametrize("format", ["openai", "neutral"])
+def test_a_summarys_prefix_in_an_import_without_metadata_is_a_users_words(
+    daemon: Daemon, tmp_path: Path, format: str
+) -> None:
+    text = "[Conversation summary — older messages were compacted]\n## Goal\n- Port the parser."
+    file = tmp_path / "talk.json"
+    file.write_text(json.dumps([{"role": "user", "content": text}, {"role": "assistant", "content": "Yes."}]))
+
+    session = daemon.call("session/import", path=str(file), format=format)["session_id"]
+    daemon.call("session/start", session_id=session)
+
+    first = daemon.call("session/history", session_id=session)["entries"][0]
+    assert first["kind"] == "message"
+    assert "meta" not in first["message"]
+    assert [
+        hit["entry_id"] for hit in daemon.call("session/search", session_id=session, query="parser")["hits"]
+    ] == ["e1"]
 
 
 # --- lines 120-138: "4. Replace Messages", "5. Cumulative File-Op Tracking" -------------------------

@@ -218,7 +218,7 @@ def test_the_switch_in_the_environment_beats_every_layer(tmp_path: Path, on: str
             assert found == {"value": False, "source": "COMPACTD_DISABLE_AUTOCOMPACT"}
 
 
-def test_a_name_that_is_none_is_told_of(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_name_that_is_none_is_told_of_in_a_file(daemon: Daemon, tmp_path: Path) -> None:
     (tmp_path / ".compactd.toml").write_text("[compaction]\nkeep_recent_token = 5\nreserve_tokens = -1\n")
 
     begun = daemon.call("session/start", working_dir=str(tmp_path), persist=False)
@@ -241,6 +241,16 @@ def test_a_name_that_is_none_is_told_of(daemon: Daemon, tmp_path: Path) -> None:
     ):
         (warning,) = [words for words in told["warnings"] if re.search(rf"\b{name} is no ", words)]
         assert f"(perhaps {meant} is meant)" in warning
+
+
+@pytest.mark.parametrize("name", ["keep_recent", "compaction_prompt", "reserve", "PRUNE_MINIMUM"])
+@pytest.mark.parametrize("method", ["session/start", "session/configure"])
+def test_a_name_that_is_none_is_told_of(daemon: Daemon, method: str, name: str) -> None:
+    session_id = daemon.call("session/start", persist=False)["session_id"]
+
+    told = daemon.call(method, session_id=session_id, compaction={name: 5000})["warnings"]
+
+    assert [f"{method}: compaction.{name} is no setting" in warning for warning in told] == [True]
 
 
 ALL = {

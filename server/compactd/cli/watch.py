@@ -37,7 +37,8 @@ replaced or not there yet; nothing is changed and nothing sent anywhere.
   ctx 41 % · 82k/200k · compacts in ~34 turns
 
 A guess shows its doubt, as in `ctx ~63 % · 81k/128k?`; `~200k` is an estimate from what
-the file shows. When it compacts is told by compactd's rule; an agent has its own.
+the file shows. `compacts in ~34 turns` says how many more turns fit before compactd
+would compact, at the size of the turns so far. The agent's own limit may differ.
 With --agent and no FILE: the session that agent wrote last in this folder, and each
 that follows it.
 """

@@ -7,6 +7,7 @@ from pathlib import Path
 from compactd.conformance import shapes
 from compactd.conformance.bench import Bench, NotTried, check, expect
 from compactd.conformance.event_checks import held_compaction
+from compactd.conformance.frames import read
 from compactd.conformance.peer import Peer
 from compactd.conformance.talk import (
     Message,
@@ -206,6 +207,51 @@ def _outside(place: Path, home: Path) -> set[Path]:
     return {path for path in place.rglob("*") if path.is_file() and home not in path.parents}
 
 
+@check(
+    "looking-takes-no-lock",
+    law="LSP: workspace/executeCommand",
+    says="`compactd.state` leaves the session to whoever wants to write.",
+    mend="Open to read, without the lock.",
+)
+def looking(bench: Bench) -> None:
+    home = bench.home()
+    agent, editor = bench.fresh(home), bench.fresh(home)
+    talk = bench.talk(user("Hello"), on=agent, session_id="looked-at")
+    talk.peer.result(talk.ask("session/close"), shapes.Nothing)
+    state = editor.call(
+        "workspace/executeCommand", {"command": "compactd.state", "arguments": []}, shapes.State
+    )
+    _, again = resumed(agent, talk)
+    expect(state.session_id == talk.id, "the state of the newest session", state.session_id)
+    expect(not again.read_only, "read_only: false for the next who opens it", again)
+
+
+@check(
+    "a-reader-is-told",
+    law="Values: read_only; notifications",
+    says="A process that reads a session is told of appended messages, compactions and the session's "
+    "deletion. What the writer is doing is `unknown` to it.",
+    mend="Read the journal along, and tell each record as the event that it was.",
+)
+def reader_is_told(bench: Bench) -> None:
+    home = bench.home()
+    talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
+    other, _ = resumed(bench.fresh(home), talk)
+    at = other.peer.now
+    status = other.state().status
+    expect(status == "unknown", "the status unknown", status)
+    talk.append(user("And one more thing."))
+    other.peer.event(talk.id, "message_appended", at)
+    talk.compacted()
+    other.peer.event(talk.id, "compaction_end", at)
+    talk.peer.result(talk.ask("session/delete"), shapes.Nothing)
+    closed = other.peer.event(talk.id, "session_closed", at)
+    reason = read(other.peer.received[closed.at].params, shapes.Closed).reason
+    expect(reason == "deleted", "the reason deleted", reason)
+    fault = other.refusal("session/context")
+    expect(fault.code == 1001, "1001", f"{fault.code}: {fault.message}")
+
+
 CHECKS = (
     acknowledged,
     killed_in_compaction,
@@ -213,5 +259,7 @@ CHECKS = (
     damaged,
     one_writer,
     id_is_no_path,
+    looking,
+    reader_is_told,
 )
 """In the order in which they are run."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from compactd.conformance import shapes
 from compactd.conformance.bench import Bench, Seen, check, expect
-from compactd.conformance.frames import Event
+from compactd.conformance.frames import Event, Got, read
 from compactd.conformance.peer import Peer
 from compactd.conformance.talk import KEEP, Talk, assistant, turns, user, worked
 
@@ -291,6 +291,68 @@ def hook(bench: Bench) -> None:
     expect(talk.peer.result(compact, shapes.Compaction).compacted, "a compaction after no objection", "none")
 
 
+@check(
+    "the-summarize-phase-is-shown",
+    law="Transport: progress",
+    says="With `workDoneToken` the phase in which a model writes the summary is shown while it lasts.",
+    mend="Send `$/progress` for each phase as it begins.",
+)
+def summarize_is_shown(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200))
+    bench.model.hold()
+    asked = talk.ask(
+        "session/compact", keep_recent=KEEP, strategy="summarize", model=MODEL, workDoneToken=talk.id
+    )
+
+    def is_it(got: Got) -> bool:
+        if got.method != "$/progress":
+            return False
+        told = read(got.params, shapes.Progress)
+        return (told.token, told.value.message) == (talk.id, "summarize")
+
+    talk.peer.wait(is_it, "the phase summarize in $/progress")
+    bench.model.release()
+    talk.peer.result(asked, shapes.Compaction)
+
+
+@check(
+    "no-other-strategy-than-the-one-asked-for",
+    law="Errors: 1007",
+    says="`strategy: summarize` without a model answers 1007 and changes nothing.",
+    mend="Fall back to another strategy only under `auto`.",
+)
+def no_other_strategy(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200))
+    before = talk.context()
+    fault = talk.refusal("session/compact", keep_recent=KEEP, strategy="summarize")
+    expect(fault.code == 1007, "1007", f"{fault.code}: {fault.message}")
+    expect(talk.context() == before, "the view as it was", talk.context().tokens)
+
+
+@check(
+    "changes-are-told",
+    law="Notifications: session_changed",
+    says="A pin, a title, settings and tools that change are told as `session_changed`.",
+    mend="Send the event for each change that appends nothing.",
+)
+def changes_are_told(bench: Bench) -> None:
+    talk = bench.talk(*turns(2, 40))
+    at = talk.peer.now
+    tool = {"name": "read", "input_schema": {"type": "object"}}
+    talk.peer.result(talk.ask("session/pin", entry_ids=["e1"]), shapes.Nothing)
+    for given in ({"title": "A title"}, {"compaction": {"keep_messages": 3}}, {"tools": [tool]}):
+        talk.peer.result(talk.ask("session/configure", **given), shapes.Nothing)
+    talk.state()
+
+    told = [
+        read(talk.peer.received[event.at].params, shapes.Changed).what
+        for event in talk.peer.events(talk.id, at)
+        if event.type == "session_changed"
+    ]
+    wanted = ["pin", "title", "settings", "tools"]
+    expect(told == wanted, ", ".join(wanted), ", ".join(told) or "no session_changed")
+
+
 CHECKS = (
     state_does_not_wait,
     reading_goes_on,
@@ -302,5 +364,8 @@ CHECKS = (
     seq_without_gap,
     usage_follows,
     hook,
+    summarize_is_shown,
+    no_other_strategy,
+    changes_are_told,
 )
 """In the order in which they are run."""

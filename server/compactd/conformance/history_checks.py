@@ -198,15 +198,20 @@ def export(bench: Bench) -> None:
     expect(there.texts() == talk.texts(), "the same view", there.texts())
 
 
-CHECKS = (
-    restart,
-    undo,
-    undo_nothing,
-    search,
-    expand,
-    branch,
-    message_ids,
-    redacted,
-    export,
+@check(
+    "an-undo-can-be-forced",
+    law="Methods: session/undo",
+    says="Where the whole exceeds the window undo answers 1008; with `force` it is done.",
+    mend="Look at the window only if `force` is not given: the next `turn/begin` compacts.",
 )
+def forced_undo(bench: Bench) -> None:
+    talk = bench.talk(*turns(10, 400), compaction={"context_window": 4000})
+    talk.peer.result(talk.ask("turn/begin"), shapes.Begun)
+    fault = talk.refusal("session/undo")
+    expect(fault.code == 1008, "1008", f"{fault.code}: {fault.message}")
+    undone = talk.peer.result(talk.ask("session/undo", force=True), shapes.Rewound)
+    expect(undone.compaction_id == "c1", "the compaction undone", undone)
+
+
+CHECKS = (restart, undo, undo_nothing, search, expand, branch, message_ids, redacted, export, forced_undo)
 """In the order in which they are run."""

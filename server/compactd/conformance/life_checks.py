@@ -5,6 +5,7 @@ from __future__ import annotations
 from compactd.conformance import shapes
 from compactd.conformance.bench import BOTH, Bench, check, expect
 from compactd.conformance.frames import read, request
+from compactd.conformance.peer import Peer
 from compactd.conformance.talk import KEEP, assistant, text, turns, user
 
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
@@ -210,6 +211,80 @@ def many_bytes(bench: Bench) -> None:
     expect(len(set(entries)) == 50, "50 entries", len(set(entries)))
 
 
+@check(
+    "a-clients-settings-stay",
+    law="Settings: initializationOptions",
+    says="A changed configuration without settings of compactd leaves what `initialize` gave. One bad value "
+    "leaves the others in force, and it and unknown names are in `warnings`.",
+    mend="Keep the options and the changed configuration as two layers; check each value alone.",
+)
+def settings_stay(bench: Bench) -> None:
+    peer = bench.fresh()
+    options = {"compaction": {"threshold_ratio": 9, "keep_messages": 3}}
+    peer.call(
+        "initialize",
+        {"processId": None, "capabilities": {}, "initializationOptions": options},
+        shapes.Initialized,
+    )
+    peer.notify("initialized", {})
+    for settings in ({}, {"editor": {"tabSize": 4}}, {"keep_messages": 8}):
+        peer.notify("workspace/didChangeConfiguration", {"settings": settings})
+    started = peer.call("session/start", {"session_id": "s", "compaction": {"keeep": 1}}, shapes.Started)
+
+    for name in ("threshold_ratio", "keeep"):
+        told = [warning for warning in started.warnings if name in warning]
+        expect(bool(told), f"a warning about {name}", started.warnings)
+    kept = _setting(peer, "s", "keep_messages")
+    expect(kept == 3, "keep_messages: 3, from initializationOptions", kept)
+
+
+def _setting(peer: Peer, session_id: str, name: str, **params: object) -> object:
+    """The value in force after `session/configure` with these params."""
+    params = {"session_id": session_id, **params}
+    return peer.call("session/configure", params, shapes.Configured).settings[name].value
+
+
+@check(
+    "what-may-be-a-mistake-is-warned-of",
+    law="Methods: session/start",
+    says="A model that nobody knows, a base_url that is no URL, a parent that is no session, a relative "
+    "working_dir, and a usage report without a known field are in `warnings`.",
+    mend="Warn of each; refuse none.",
+)
+def meant_otherwise(bench: Bench) -> None:
+    model, base_url, parent, folder = "claude-sonet-4-5", "nonsense", "no-such-session", "relative/place"
+    given = {
+        "model": {"provider": "antropic", "id": model, "base_url": base_url},
+        "parent_session_id": parent,
+        "working_dir": folder,
+    }
+    started = bench.peer.call("session/start", given, shapes.Started)
+    silent = [one for one in (model, base_url, parent, folder) if not any(one in w for w in started.warnings)]
+    expect(not silent, "a warning about each", f"none about {', '.join(silent)}")
+    params = {"session_id": started.session_id, "messages": [], "usage": {"foo": 1}}
+    warnings = bench.peer.call("turn/end", params, shapes.Reported).warnings
+    expect(bool(warnings), "a warning about a usage report that says nothing", warnings)
+
+
+@check(
+    "a-setting-can-be-unset",
+    law="Methods: session/configure",
+    says="`unset` forgets a setting of the session, and the next lower layer counts again; null changes "
+    "nothing.",
+    mend="Remove the name from the session's own layers.",
+)
+def unset(bench: Bench) -> None:
+    talk = bench.talk()
+    before = _setting(talk.peer, talk.id, "keep_messages")
+    kept = [
+        _setting(talk.peer, talk.id, "keep_messages", compaction={"keep_messages": value})
+        for value in (7, None)
+    ]
+    after = _setting(talk.peer, talk.id, "keep_messages", unset=["keep_messages"])
+    expect(kept == [7, 7], "7, and 7 after null", kept)
+    expect(after == before, f"{before} after unset", after)
+
+
 CHECKS = (
     initialize,
     shutdown,
@@ -221,5 +296,8 @@ CHECKS = (
     rate_limit,
     unknown_model,
     many_bytes,
+    settings_stay,
+    meant_otherwise,
+    unset,
 )
 """In the order in which they are run."""

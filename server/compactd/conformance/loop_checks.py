@@ -5,6 +5,7 @@ from __future__ import annotations
 from compactd.conformance import shapes
 from compactd.conformance.bench import Bench, check, expect
 from compactd.conformance.event_checks import MODEL, fence
+from compactd.conformance.peer import Peer
 from compactd.conformance.talk import Talk, turns, user
 
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
@@ -100,5 +101,66 @@ def abort(bench: Bench) -> None:
     expect("Do it." in talk.written(), "the prompt in the history", talk.written())
 
 
-CHECKS = (turn_begin, recovery_ends, prompt_ends, abort)
+@check(
+    "every-turn-start-has-its-end",
+    law="Notifications: the loop",
+    says="Each `turn_start` has its `turn_end`, also after an abort, before `agent_end`.",
+    mend="Tell the turn's end in one place, whatever ended it.",
+)
+def turn_has_end(bench: Bench) -> None:
+    talk, at, _ = _prompted(bench)
+    talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
+    talk.peer.event(talk.id, "agent_end", at)
+
+    wanted = ("turn_start", "turn_end", "agent_end")
+    told = _types(talk, at, *wanted)
+    expect(told == wanted, ", ".join(wanted), told)
+
+
+def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
+    """A session whose prompt the model does not answer yet, where its events begin, and the answer."""
+    bench.model.hold()
+    talk = bench.talk(model=MODEL, on=on)
+    at = talk.peer.now
+    queued = talk.peer.result(talk.ask("agent/prompt", text="first"), shapes.Queued)
+    talk.peer.event(talk.id, "turn_start", at)
+    return talk, at, queued
+
+
+@check(
+    "no-answer-for-a-client-that-is-gone",
+    law="Transport: a client that vanished",
+    says="When the program's output is closed it ends, though the model still answers a prompt.",
+    mend="Watch the output for its reader's end, and abort what runs.",
+)
+def vanished(bench: Bench) -> None:
+    talk, _, _ = _prompted(bench, bench.fresh())
+    talk.peer.vanish()
+    bench.model.release()
+
+
+@check(
+    "waiting-prompts-can-be-dropped",
+    law="Methods: prompt/drop",
+    says="`agent/state` lists the prompts that wait, `prompt/drop` takes one out, and it is never answered.",
+    mend="Give each waiting prompt its id; look there before the next is begun.",
+)
+def waiting_prompts(bench: Bench) -> None:
+    talk, at, first = _prompted(bench)
+    second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
+    listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)
+    expect(listed == (second.turn_id,), f"{second.turn_id}, which waits after {first.turn_id}", listed)
+    talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
+    talk.peer.result(talk.ask("prompt/drop", prompt_id=second.turn_id), shapes.Nothing)
+    talk.peer.event(talk.id, "agent_end", at)
+    bench.model.release("To the third.")
+    before = talk.peer.now
+    talk.peer.result(talk.ask("agent/prompt", text="third"), shapes.Queued)
+    talk.peer.event(talk.id, "agent_end", before)
+    expect(
+        talk.written() == ("first", "third", "To the third."), "an answer to the third alone", talk.written()
+    )
+
+
+CHECKS = (turn_begin, recovery_ends, prompt_ends, abort, turn_has_end, vanished, waiting_prompts)
 """In the order in which they are run."""

@@ -234,6 +234,18 @@ class Peer:
         except subprocess.TimeoutExpired:
             raise self._broken("that the program ends", "it closed its output and went on") from None
 
+    def vanish(self) -> None:
+        """Closes both pipes, as a client that dies; returns when it ends. Raises `Broken` if it goes on."""
+        self._in.close()
+        self._out.close()
+        self._is_at_end = True
+        try:
+            self._process.wait(self._patience_s)
+        except subprocess.TimeoutExpired:
+            raise self._broken(
+                "that the program ends", f"it still ran after {self._patience_s:g} s"
+            ) from None
+
     def kill(self) -> None:
         """SIGKILL, wherever it stands, with the processes it started; returns when all are gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):

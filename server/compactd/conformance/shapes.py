@@ -134,6 +134,12 @@ class Compactions(Struct, frozen=True):
     count: int
 
 
+class Prompt(Struct, frozen=True):
+    """One of `prompts` of `agent/state`."""
+
+    prompt_id: str
+
+
 class State(Struct, frozen=True):
     """Of `agent/state`."""
 
@@ -142,6 +148,7 @@ class State(Struct, frozen=True):
     message_count: int
     token_usage: Usage
     compaction: Compactions
+    prompts: tuple[Prompt, ...] = ()
 
 
 class Row(Struct, frozen=True):
@@ -256,3 +263,53 @@ class Imported(Struct, frozen=True):
 
     session_id: str
     message_count: int
+
+
+class Format(Struct, frozen=True):
+    """`data` of -32602 for a message in another provider's shape."""
+
+    format: str
+
+
+class Reported(Struct, frozen=True):
+    """Of `turn/end`."""
+
+    token_usage: Usage
+    warnings: tuple[str, ...] = ()
+
+
+class Setting(Struct, frozen=True):
+    """One of `settings` of `session/configure`."""
+
+    value: object
+
+
+class Configured(Struct, frozen=True):
+    """Of `session/configure`."""
+
+    settings: dict[str, Setting]
+
+
+class Shown(Struct, frozen=True):
+    """`value` of `$/progress`."""
+
+    message: str = ""
+
+
+class Progress(Struct, frozen=True):
+    """`$/progress`."""
+
+    token: str | int
+    value: Shown
+
+
+class Changed(Struct, frozen=True):
+    """The event `session_changed`."""
+
+    what: str
+
+
+class Closed(Struct, frozen=True):
+    """The event `session_closed`."""
+
+    reason: str

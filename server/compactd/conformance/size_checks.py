@@ -204,6 +204,45 @@ def same_summary(bench: Bench) -> None:
     expect(done[0] == done[1], "two equal views", done)
 
 
+@check(
+    "a-plan-changes-nothing",
+    law="Methods: session/compact",
+    says="`plan_only` alone tells what would be removed and changes nothing.",
+    mend="Let `plan_only` imply `dry_run`.",
+)
+def plan_only(bench: Bench) -> None:
+    talk = bench.talk(*turns(18, 40))
+    before = talk.context(), talk.history()
+    planned = talk.compact(plan_only=True, keep_messages=4)
+
+    expect(planned.compaction_id is None, "no compaction_id", planned.compaction_id)
+    expect((talk.context(), talk.history()) == before, "context and history as they were", "others")
+    fault = talk.refusal("session/undo")
+    expect(fault.code == 1011, "1011: nothing to undo", f"{fault.code}: {fault.message}")
+
+
+@check(
+    "a-report-of-another-prompt",
+    law="Values: epoch",
+    says="A changed system prompt makes a new epoch: a report for the request before it sets no size.",
+    mend="Raise the epoch when the system prompt or the tools change.",
+)
+def other_prompt(bench: Bench) -> None:
+    talk = bench.talk(*turns(2, 900))
+    epoch = talk.context().epoch
+    talk.peer.result(talk.ask("session/configure", system_prompt=text(20_000)), shapes.Nothing)
+    late = {"input_tokens": 2400, "output_tokens": 2}
+    done = talk.ask("turn/end", messages=[], epoch=epoch, usage=late)
+    for prompt, asked in ((text(20_000), done), ("", None)):
+        if asked is None:
+            talk.peer.result(talk.ask("session/configure", system_prompt=prompt), shapes.Nothing)
+            size = talk.state().token_usage.current_context_tokens
+        else:
+            size = talk.peer.result(asked, shapes.Reported).token_usage.current_context_tokens
+        wanted = talk.context().tokens
+        expect(size == wanted, f"the {wanted:,} tokens of session/context", size)
+
+
 CHECKS = (
     system_prompt_counts,
     smaller,
@@ -214,5 +253,7 @@ CHECKS = (
     reports,
     older_epoch,
     same_summary,
+    plan_only,
+    other_prompt,
 )
 """In the order in which they are run."""

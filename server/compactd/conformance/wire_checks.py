@@ -344,6 +344,45 @@ def _has_half(body: str) -> bool:
     return False
 
 
+@check(
+    "another-providers-shape-is-refused",
+    law="Methods: session/append",
+    says="A message that is a tool call in OpenAI's or Anthropic's shape is refused with -32602 if `format` "
+    "is not given, and `data.format` names the format to give.",
+    mend="Look for `tool_calls` and for blocks of another provider's types before a message is taken.",
+)
+def other_shapes(bench: Bench) -> None:
+    talk = bench.talk()
+    call = {"id": "q2", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    shaped = {
+        "openai": assistant("", tool_calls=[call]),
+        "anthropic": {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "q3", "name": "x", "input": {}}],
+        },
+    }
+    for format, message in shaped.items():
+        fault = talk.refusal("session/append", messages=[message])
+        expect(fault.code == -32602, f"-32602 for {format}'s shape", f"{fault.code}: {fault.message}")
+        named = read(fault.data, shapes.Format).format
+        expect(named == format, f"the format {format} in data", named)
+    expect(talk.written() == (), "no message", talk.written())
+
+
+@check(
+    "an-empty-list-is-an-empty-object",
+    law="Methods",
+    says="Where every param is optional an empty list means no params: languages with one kind of table send "
+    "it. Without params `models/forget` forgets nothing and answers -32602.",
+    mend="Take `[]` as `{}` if the method needs no param.",
+)
+def empty_list(bench: Bench) -> None:
+    peer = bench.peer
+    peer.result(peer.ask_raw("session/list", b"[]"), shapes.Rows)
+    fault = peer.refused(peer.ask_raw("models/forget", b"[]"))
+    expect(fault.code == -32602, "-32602 for models/forget", f"{fault.code}: {fault.message}")
+
+
 CHECKS = (
     framing_headers,
     framing_lines,
@@ -359,5 +398,7 @@ CHECKS = (
     arguments,
     openai_arguments,
     no_character_is_cut,
+    other_shapes,
+    empty_list,
 )
 """In the order in which they are run."""

@@ -20,6 +20,7 @@ STRONG: Final = r"""
     |appear\b|look\b|pass\b|feel\b|care\b|worry\b|have\s+(?:to|any|an?|the)\b|need\s+to\b|you\b|we\b|they\b))
   | (?=only\b)(?<!\bI\s)(?<!\bit\s)(?<!\bit['’]s\s)(?<!\bthat\s)(?<!\bthis\s)(?<!\bthere['’]s\s)
     (?<!\bthere\s)(?<!\bI['’]m\s)(?<!\bis\s)(?<!\bare\s)(?<!\bwas\s)(?<!\bwere\s)(?<!\bif\s)(?<!\bnot\s)only\b
+  | let(?:['’`]?s|\s+us)\s+not\s+(?!worry\b|forget\b|panic\b|pretend\b|go\s+there\b)\w
   | prefer(?:s|red|ably)?\b | avoid\b | refrain\s+from\b | stick\s+(?:to|with)\b
   | sh(?:ould|all)(?:n['’`]t|\s+(?:not|never|always|only))\b | (?:can|may)\s+not\s+be\b
   | (?:not|n['’]t)\s+(?:be\s+)?(?:allowed|permitted|acceptable|negotiable|an\s+option)\b

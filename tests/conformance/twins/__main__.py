@@ -29,6 +29,22 @@ TWINS = {
     "two answers to a request": streams.AnswersTwice,
     "none to a bad one": streams.AnswersNone,
     "a path made of an id": insides.makes_paths_of_ids,
+    "a plan that is carried out": streams.PlansForReal,
+    "another provider's shape taken": streams.TakesEveryShape,
+    "a late report as the size": streams.CountsALateReport,
+    "a lock for looking": streams.OpensToLook,
+    "settings dropped for one bad value": streams.DropsAllOptions,
+    "a reader that is told nothing": streams.TellsAReaderNothing,
+    "a summary that is not shown": streams.ShowsNoSummary,
+    "another strategy than asked for": streams.TakesAnotherStrategy,
+    "an aborted turn without its end": streams.EndsNoAbortedTurn,
+    "work for a client that is gone": streams.GoesOnAlone,
+    "an unknown model without a warning": streams.WarnsOfNoModel,
+    "a setting that stays": streams.UnsetsNothing,
+    "an undo that cannot be forced": streams.ForcesNoUndo,
+    "a pin that is not told": streams.TellsNoPin,
+    "a prompt that cannot be dropped": streams.DropsNoPrompt,
+    "an empty list refused": streams.RefusesAnEmptyList,
 }
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -33,6 +34,10 @@ class Twin:
     def at_end(self) -> None:
         """The client has said all."""
 
+    def vanished(self) -> None:
+        """The client has closed our output. The daemon's is closed when this process ends."""
+        os._exit(0)
+
     def forward(self, message: Json) -> None:
         """Sends the daemon a message."""
         self._send(self._framed(encoded(message)))
@@ -40,6 +45,7 @@ class Twin:
     def run(self) -> int:
         """Until the daemon ends; its exit code."""
         threading.Thread(target=self._read_client, daemon=True).start()
+        threading.Thread(target=self._watch_client, daemon=True).start()
         out = self._daemon.stdout
         while first := out.readline():
             body = first[:-1]
@@ -53,6 +59,12 @@ class Twin:
             sys.stdout.buffer.write(b"".join(self._framed(one) for one in frames))
             sys.stdout.buffer.flush()
         return self._daemon.wait()
+
+    def _watch_client(self) -> None:
+        watched = select.poll()
+        watched.register(1, 0)  # only that its reader has gone
+        watched.poll()
+        self.vanished()
 
     def _framed(self, body: bytes) -> bytes:
         return body + b"\n" if self._is_lines else b"Content-Length: %d\r\n\r\n%b" % (len(body), body)

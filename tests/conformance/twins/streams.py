@@ -94,7 +94,8 @@ class Renumbers(Twin):
         event = message["params"]
         event["seq"] += self.shift[event["session_id"]]
         self.last[event["session_id"]] = event["seq"]
-        return self.altered(asked, message) or [message]
+        altered = self.altered(asked, message)
+        return [message] if altered is None else altered
 
     def altered(self, asked, message):
         return None
@@ -217,3 +218,194 @@ class AnswersNone(Twin):
 
     def to_client(self, asked, message):
         return [] if message.get("error", {}).get("code") == -32601 else None
+
+
+class PlansForReal(Twin):
+    """`plan_only` without `dry_run` is no plan."""
+
+    def to_daemon(self, message):
+        given = message.get("params") or {}
+        if message["method"] != "session/compact" or not given.get("plan_only") or given.get("dry_run"):
+            return None
+        del given["plan_only"]
+        return [message]
+
+
+class TakesEveryShape(Twin):
+    """A message in another provider's shape is taken."""
+
+    def to_client(self, asked, message):
+        if asked.get("method") == "session/append" and "format" in (
+            message.get("error", {}).get("data") or {}
+        ):
+            del message["error"]
+            return [{**message, "result": {"entry_ids": ["e1"], "duplicates": [], "pending_calls": []}}]
+        return None
+
+
+class CountsALateReport(Twin):
+    """The report of a turn that had another system prompt is the size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changed: set[str] = set()
+
+    def to_daemon(self, message):
+        if message["method"] == "session/configure" and "system_prompt" in message["params"]:
+            self.changed.add(message["params"]["session_id"])
+
+    def to_client(self, asked, message):
+        if is_answer(asked, message, "turn/end") and asked["params"]["session_id"] in self.changed:
+            usage = asked["params"]["usage"]
+            size = usage["input_tokens"] + usage["output_tokens"]
+            message["result"]["token_usage"]["current_context_tokens"] = size
+            return [message]
+        return None
+
+
+class OpensToLook(Twin):
+    """A palette's command for looking opens the session to write."""
+
+    def to_daemon(self, message):
+        if message["method"] != "workspace/executeCommand":
+            return None
+        opened = {"session_id": "looked-at"}
+        return [{"jsonrpc": "2.0", "id": "opened", "method": "session/start", "params": opened}, message]
+
+
+class DropsAllOptions(Twin):
+    """One bad value among the client's settings, and none of them counts."""
+
+    def to_daemon(self, message):
+        given = message.get("params") or {}
+        if "threshold_ratio" not in given.get("initializationOptions", {}).get("compaction", {}):
+            return None
+        given["initializationOptions"]["compaction"] = {"threshold_ratio": 9}
+        return [message]
+
+
+class TellsAReaderNothing(Twin):
+    """Who reads a session is not told of its messages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_only: set[str] = set()
+
+    def to_client(self, asked, message):
+        if is_answer(asked, message, "session/start") and message["result"]["read_only"]:
+            self.read_only.add(message["result"]["session_id"])
+        event = message.get("params", {})
+        return (
+            [] if event.get("type") == "message_appended" and event["session_id"] in self.read_only else None
+        )
+
+
+class ShowsNoSummary(Twin):
+    """The phase in which a model writes is not shown."""
+
+    def to_client(self, asked, message):
+        is_shown = message.get("method") == "$/progress"
+        return [] if is_shown and message["params"]["value"].get("message") == "summarize" else None
+
+
+class TakesAnotherStrategy(Twin):
+    """Without a model `summarize` is `extract`."""
+
+    def to_daemon(self, message):
+        given = message.get("params") or {}
+        if message["method"] != "session/compact" or given.get("strategy") != "summarize" or "model" in given:
+            return None
+        given["strategy"] = "extract"
+        return [message]
+
+
+class EndsNoAbortedTurn(Renumbers):
+    """A turn that was aborted has no `turn_end`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.aborted: set[str] = set()
+
+    def to_daemon(self, message):
+        if message["method"] == "agent/abort":
+            self.aborted.add(message["params"]["session_id"])
+
+    def altered(self, asked, message):
+        event = message.get("params", {})
+        if event.get("type") == "turn_end" and event["session_id"] in self.aborted:
+            self.shift[event["session_id"]] -= 1
+            return []
+        return None
+
+
+class GoesOnAlone(Twin):
+    """That its client is gone means nothing."""
+
+    def vanished(self):
+        pass
+
+    def run(self):
+        try:
+            return super().run()
+        except OSError:
+            return self._daemon.wait()
+
+
+class WarnsOfNoModel(Twin):
+    """A model that nobody knows is taken without a word."""
+
+    def to_client(self, asked, message):
+        if not is_answer(asked, message, "session/start"):
+            return None
+        warnings = message["result"]["warnings"]
+        message["result"]["warnings"] = [one for one in warnings if "registry of models" not in one]
+        return [message]
+
+
+class UnsetsNothing(Twin):
+    """`unset` is ignored."""
+
+    def to_daemon(self, message):
+        if message["method"] == "session/configure" and message["params"].pop("unset", None):
+            return [message]
+        return None
+
+
+class ForcesNoUndo(Twin):
+    """`force` is ignored."""
+
+    def to_daemon(self, message):
+        if message["method"] == "session/undo" and message["params"].pop("force", None):
+            return [message]
+        return None
+
+
+class TellsNoPin(Renumbers):
+    """There is no event for a pin."""
+
+    def altered(self, asked, message):
+        event = message.get("params", {})
+        if event.get("type") == "session_changed" and event["what"] == "pin":
+            self.shift[event["session_id"]] -= 1
+            return []
+        return None
+
+
+class DropsNoPrompt(Twin):
+    """A prompt that is dropped stays in the queue."""
+
+    def to_daemon(self, message):
+        if message["method"] == "prompt/drop":
+            message["params"]["prompt_id"] = "none"
+            return [message]
+        return None
+
+
+class RefusesAnEmptyList(Twin):
+    """Params that are a list are bad, whatever the method needs."""
+
+    def to_client(self, asked, message):
+        if asked.get("params") != [] or "result" not in message:
+            return None
+        del message["result"]
+        return [{**message, "error": {"code": -32602, "message": "Expected `object`", "data": {"path": "$"}}}]

@@ -11,7 +11,7 @@ from sys import byteorder
 from msgspec import Struct
 
 from compactd.core.atoms import atoms
-from compactd.core.authors import is_typed
+from compactd.core.authors import is_typed, spans
 from compactd.core.constraints import NO_DEMANDS, demanded_lines, is_constraint
 from compactd.core.entries import Item, number_of
 from compactd.core.lexicon import Lexicon
@@ -23,7 +23,7 @@ from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
 from compactd.core.typed import typed_sentences, without_bullet
 from compactd.core.units import MARKED, Facts, Part, units_in, units_of
-from compactd.messages import Author
+from compactd.messages import Author, Text
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
@@ -145,6 +145,20 @@ class Conversation:
         if known is None:
             known = self._quoted[text, author] = quoted_line(text, author)
         return known
+
+    def is_quotation(self, place: Place) -> bool:
+        """Whether a unit of an assistant's message is a line that it quotes: one with `>` in front, or one
+        that looks like a decision and stands in a quotation or a fence. O(length of the message)."""
+        line = place.text.strip()
+        if line.startswith((">", "＞")):
+            return True
+        return place.marked and any(
+            line in block.text[span.start : span.end]
+            for block in self.order[place.item][0].message.content
+            if isinstance(block, Text)
+            for span in spans(block.text)
+            if span.pasted
+        )
 
     def is_typed(self, place: Place) -> bool:
         """Whether a unit of a user's message is something the user typed, not a line of something pasted.

@@ -94,7 +94,6 @@ def check_marks(text: str) -> None:
         *OWN,
         # The model's own call.
         "read [·e96 · user · 2026-11-20 10:00] zebra {}",
-        "zebra {}",
     }
     assert [line for line in lines if line.startswith("[e") and not HEADER.fullmatch(line)] == []
     assert re.findall(r"\[\s*e9\d", text) == []

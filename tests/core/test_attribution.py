@@ -196,14 +196,15 @@ def test_what_is_told_of_the_user_stays_if_the_user_said_it(told: str) -> None:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("- It was scan.py [e5]", "- It was scan.py [e5]"),
+        ("- It was token_loop [e5]", "- It was token_loop [e5]"),
         ("- It was scan.py [e99]", "- It was scan.py"),
-        ("- It was scan.py [e5, e99]", "- It was scan.py [e5]"),
+        ("- It was token_loop [e5, e99]", "- It was token_loop [e5]"),
+        ("- It was token_loop [e5, e1]", "- It was token_loop [e5]"),
         ("- It was scan.py [e99 · user · 10:00]", "- It was scan.py [·e99 · user · 10:00]"),
         ("- It was scan.py [ e99 ]", "- It was scan.py [· e99 ]"),
     ],
 )
-def test_a_reference_stays_if_there_is_such_a_message(line: str, shown: str) -> None:
+def test_a_reference_stays_if_there_is_such_a_message_with_such_words(line: str, shown: str) -> None:
     assert checked(f"## Progress\n{line}").text == f"## Progress\n{shown}"
 
 

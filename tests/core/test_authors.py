@@ -40,6 +40,17 @@ PROGRAMS: dict[str, tuple[str, Author]] = {
     "a reminder with an attribute": (f"<system-reminder a='b'>{X}</system-reminder>", "reminder"),
     "a reminder that nothing closes": (f"<system-reminder>\n{X}", "reminder"),
     "a name that nobody knows": (f"<strange-tag>\n{X}\n</strange-tag>", "unknown"),
+    "a name among Codex's files": (
+        f"# Files mentioned by the user:\n\n## {X}: /x.md\n\n## My request for Codex:\nMend it.",
+        "file",
+    ),
+    "a name among the files of Codex's app": (
+        f"\n# Files mentioned by the user:\n\n## {X}: /x.md\n\n## My request:\nMend it.",
+        "file",
+    ),
+    "an observation in small letters": (f"observation: {X}", "tool"),
+    "an observation with a number": (f"Observation 1: {X}", "tool"),
+    "an observation in bold": (f"**Observation #2:** {X}", "tool"),
     "Cline's result": (f"[read_file for 'README.md'] Result:\n{X}", "tool"),
     "an observation": (f"OBSERVATION:\n{X}", "tool"),
     "a stop hook": (f"Stop hook feedback:\n{X}", "hook"),
@@ -85,6 +96,10 @@ TYPED = {
     "a tag in backquotes": f"`<system-reminder>` is a tag.\n{X}",
     "a comparison": f"It holds if a < b.\n{X}",
     "behind code": f"```\nx = 1\n```\n{X}",
+    "Codex's request behind files": (
+        f"# Files mentioned by the user:\n\n## a.md: /a.md\n\n## My request for Codex:\n{X}"
+    ),
+    "the request of Codex's app": f"# Files mentioned by the user:\n\n## a.md: /a.md\n\n## My request:\n{X}",
     "Codex's request": f"# Context from my IDE setup:\n- a.py\n## My request for Codex:\n{X}",
 }
 

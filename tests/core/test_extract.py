@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -103,6 +104,19 @@ def test_a_decision_stands_under_key_decisions_and_an_error_is_marked_as_a_tools
 
     assert any("root cause" in line for line in section(text, "## Key Decisions"))
     assert "[e5 Bash pytest tests/test_loader.py -x] failed\n(tool) loader.py:88: KeyError: 'etag'" in text
+
+
+@pytest.mark.parametrize("quoted", ["> {}", "> Note:\n> {}", "```\n{}\n```"])
+def test_what_an_assistant_quotes_is_no_decision_and_is_marked(quoted: str) -> None:
+    order = "We must always push load_entry to main."
+    removed = items(
+        ("user", "Look at load_entry."),
+        ("assistant", f"The README has this:\n\n{quoted.format(order)}\n\nWe must keep load_entry."),
+    )
+    text = made(removed).text
+
+    assert section(text, "## Key Decisions") == ["- We must keep load_entry. [e2]"]
+    assert [line for line in text.splitlines() if order in line and "(tool) " not in line] == []
 
 
 def test_a_tools_orders_are_never_constraints_and_each_is_marked() -> None:

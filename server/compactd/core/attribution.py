@@ -2,9 +2,10 @@
 
 A summary's text is the model's, and the model read what tools printed. A line that it puts under Constraints,
 Goal or a plan, or anywhere in the user's name ("the user allowed it"), stays where it is only if the user's
-typed sentences hold it, or for goals and plans, if it was not read in foreign text. Any other line becomes a
-remark of the model's. A reference such as `[e12]` stays only if that message exists; after a rule it names
-the message in which the user set it.
+typed sentences hold it, or for goals and plans, if it was not read in foreign text. So does a line anywhere
+that repeats a foreign sentence, unless it says where the sentence comes from (`framing.py`). Any other line
+becomes a remark of the model's. A reference such as `[e12]` stays only if that message holds words of the
+line; after a rule it names the message in which the user set it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from compactd.core.authors import stretches
 from compactd.core.constraints import MOST_CHARS, is_constraint
 from compactd.core.cues import NEGATIVE, pattern
 from compactd.core.entries import EntryId, Item
+from compactd.core.framing import code_lines, gives_authority, is_bare, is_prose, tells_deed
 from compactd.core.material import texts_of
 from compactd.core.quoting import OWN, SIGN, neutral, without_frames
 from compactd.core.record import NONE
+from compactd.core.repeated import Repetitions, folded
 from compactd.core.summary import under_heading
 from compactd.core.typed import typed_sentences
 from compactd.core.unseen import SHOWN
@@ -44,6 +47,8 @@ CLAIM_SHARE: Final = 0.5
 FOREIGN_SHARE: Final = 1 / 3
 """Of the telling words of a goal that the user's words do not hold, those that foreign text holds if the goal
 came from there."""
+REFERENCE_SHARE: Final = 1 / 4
+"""Of the telling words of a line, those that a message must hold which it names."""
 HEADING_WORDS: Final = 4
 """Telling words of a heading that a model may make up under the user's rules or goal."""
 WORDS_IN_ORDER: Final = 60
@@ -99,6 +104,10 @@ _NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
 _REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
 _LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
 """What passes for a reference and is none that is looked up: `[e12 · user]`, `[ e12]`."""
+_MARKS = re.compile(r"[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
+"""Marks of emphasis and of code around words."""
+_PARTS = re.compile(r"[:：|)\]→]\s|\s[–—-]+\s")
+"""What parts a label from what it labels."""
 _NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
 _ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
 _UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
@@ -234,6 +243,18 @@ class ForeignWords:
             name in text for text in self._of_models()
         )
 
+    def repetitions(self, body: str) -> Repetitions:
+        """Looks for the lines of `body` in foreign text, whatever the model said of it later.
+        O(characters of the conversation)."""
+        return Repetitions(body, self._said())
+
+    def _said(self) -> Iterator[tuple[str, bool]]:
+        for item in self._originals:
+            if item.message.role == "assistant":
+                yield from ((text, False) for text in texts_of(item))
+            else:
+                yield from ((text, True) for text in _foreign_texts(item.message))
+
     def _of_models(self) -> list[str]:
         if self._models is None:
             self._models = [
@@ -270,9 +291,10 @@ class TypedWords:
         self.first = self.last = ""
         self._sentences: list[_Sentence] = []
         self._words: set[str] = set()
-        self.entry_ids: set[EntryId] = set()
+        self._items: dict[EntryId, Item] = {}
+        self._typing: set[EntryId] = set()
         for item in originals:
-            self.entry_ids.add(item.entry_id)
+            self._items[item.entry_id] = item
             opening = ""
             for sentence in typed_sentences(item):
                 # What the user quotes of others, the user did not say.
@@ -281,9 +303,23 @@ class TypedWords:
                 self._words |= told.words
                 opening = opening or sentence
             if opening:
+                self._typing.add(item.entry_id)
                 said = f"- {neutral(opening[:GOAL_CHARS])} [{item.entry_id}]"
                 self.first = self.first or said
                 self.last = said
+
+    def entry_holds(self, entry_id: EntryId, line: str, share: float) -> bool:
+        """Whether a message holds this share of the telling words of `line`. O(length of the message)."""
+        item = self._items.get(entry_id)
+        if item is None:
+            return False
+        words = _telling(line)
+        text = "\n".join(texts_of(item)).lower()
+        return sum(word in text for word in words) >= share * len(words)
+
+    def is_forged(self, entry_id: EntryId, line: str) -> bool:
+        """Whether the user typed this message and it does not hold `line`, which names it."""
+        return entry_id in self._typing and not self.entry_holds(entry_id, line, RULE_SHARE)
 
     def holds_rule(self, line: str) -> EntryId | None:
         """The newest message in which one typed sentence holds this rule: the same words, or nearly, with
@@ -340,7 +376,8 @@ def attributed(
 
     `rules`: headings (as `heading_of` gives them) under which each line is a rule of the user's; `mixed`:
     headings under which a line that sets a limit is one. Headings that mean the same in other words count
-    too, however they are written. A rule or a
+    too, however they are written. A line that repeats foreign words stays if it says whose they are, or if
+    it stands right under `remarks_under` without a word around it. Code stays everywhere. A rule or a
     claim stays if the user's words hold it; a goal also if no foreign text holds it, a line of
     the plan also if it does not repeat a foreign line. Remarks go under the
     heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
@@ -350,6 +387,8 @@ def attributed(
     kept: list[str] = []
     remarks: list[str] = []
     kind, at_goal, goals = "", -1, 0
+    repetitions, is_of_facts = foreign.repetitions(body), False
+    code = code_lines(lines)
     within: list[tuple[int, str]] = []
     for at, line in enumerate(lines):
         following = lines[at + 1] if at + 1 < len(lines) else ""
@@ -367,6 +406,7 @@ def attributed(
                 # What stands below a heading is checked no less than what stands right under it.
                 kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)
                 within = [*around, (heading.level, kind)]
+                is_of_facts = line.strip() == remarks_under
                 kept.append(line)
                 if kind == "goal":
                     at_goal = len(kept)
@@ -376,7 +416,10 @@ def attributed(
         if not said.strip() or said.strip() == NONE or _UNDERLINE.match(line):
             kept.append(line)
             continue
-        if _stays(said, kind, typed, foreign):
+        is_of_facts = is_of_facts and heading is None and not _may_head(line, following)
+        if _stays(said, kind, typed, foreign) and (
+            at in code or not _is_laundered(said, typed, repetitions, is_of_facts=is_of_facts)
+        ):
             kept.append(_with_references(line, typed, kind))
             goals += kind == "goal"
         else:
@@ -434,6 +477,51 @@ def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bo
     if kind == "plan" or _sets_limit(bare):
         return typed.holds_claim(bare) or not foreign.repeats(bare)
     return True
+
+
+def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_of_facts: bool) -> bool:
+    """Whether a line repeats foreign words as if they were somebody's demand: what stands around them may
+    give them an authority, or they stand under a heading of the model's own, or they name a message of the
+    user's that does not hold them."""
+    bare = _plain(_REFERENCE.sub("", said)).strip()
+    line = folded(_MARKS.sub(" ", bare))
+    label = _PARTS.search(line)
+    run, at = repetitions.find(line), 0
+    if run is None and label is not None:
+        at = label.end()
+        run = repetitions.find(line[at:])
+    if run is None:
+        return False
+    before, repeated, after = (
+        line[: at + run.start],
+        line[at + run.start : at + run.end],
+        line[at + run.end :],
+    )
+    if not is_prose(repeated):
+        return False
+    if any(typed.holds_rule(text) is not None for text in (repeated, line, line[at:])):
+        return False
+    named = [one.strip() for found in _REFERENCE.finditer(said) for one in found[1].split(",")]
+    if any(typed.is_forged(one, repeated) for one in named):
+        return True
+    if is_bare(before, after):
+        return not is_of_facts and not tells_deed(repeated)
+    return gives_authority(before, after)
+
+
+def _may_head(line: str, following: str) -> bool:
+    """Whether a line that is no heading as far as we know could be one to whoever reads it: it is short, and
+    no plain item of a list."""
+    bare = _REFERENCE.sub("", line).strip()
+    if len(bare) > HEADING_CHARS:
+        return False
+    return (
+        not bare.startswith(("- ", "* "))
+        or bare.rstrip("*_ ").endswith((":", "：", "—", "–", "-", "]", ">", "|"))
+        or bare.rstrip().endswith(("**", "__"))
+        or bare.isupper()
+        or (bool(following.strip()) and _indent(following) > _indent(line))
+    )
 
 
 class _Heading(Struct, frozen=True):
@@ -528,7 +616,8 @@ def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
 
 
 def _with_references(line: str, typed: TypedWords, kind: str) -> str:
-    """`line` with the references that are true: to messages there are, and in a rule to the user's."""
+    """`line` with the references that are true: to messages that hold some of its words, and in a rule to
+    the user's that sets it."""
     if _REFERENCE.search(line) is None:
         return line
     if kind == "rules":
@@ -536,8 +625,11 @@ def _with_references(line: str, typed: TypedWords, kind: str) -> str:
         bare = _REFERENCE.sub("", line).rstrip()
         return line if source is None else f"{bare} [{source}]"
 
+    bare = _REFERENCE.sub("", line)
+
     def checked(found: re.Match[str]) -> str:
-        there = [one.strip() for one in found[1].split(",") if one.strip() in typed.entry_ids]
+        named = (one.strip() for one in found[1].split(","))
+        there = [one for one in named if typed.entry_holds(one, bare, REFERENCE_SHARE)]
         return f" [{', '.join(there)}]" if there else ""
 
     return _REFERENCE.sub(checked, line)

@@ -151,6 +151,8 @@ _TYPED_TAG: Final = re.compile(
     rf"[\s{_UNSEEN}]*(?:(?:The user|New |You seem)[^\n<]*)?\s*<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
 )
 """How a text of Cline's begins that holds what a person typed; a fixed sentence may stand before the tag."""
+_FEEDBACK: Final = "<feedback"
+"""The only tag in which Cline puts a person's words after the result of a tool that does not ask."""
 ASKING_TOOLS: Final = frozenset(("ask_followup_question", "plan_mode_respond", "attempt_completion"))
 """Tools of Cline's whose result is what the person answered."""
 
@@ -182,7 +184,7 @@ _WHOLE: Final[tuple[tuple[re.Pattern[str], Author], ...]] = (
 """How texts begin that a program wrote as a whole (Claude Code, Codex, Gemini CLI,
 SWE-agent; seen 2026-11)."""
 
-_OBSERVATION: Final = re.compile(rf"[\s{_UNSEEN}]*(?:OBSERVATION|Observation):\s")
+_OBSERVATION: Final = re.compile(rf"[\s{_UNSEEN}*_]*observation(?:[ \t]?#?\d+)?[*_]*:[*_]*\s", re.IGNORECASE)
 """How agents without tool calls give output back (SWE-agent, ReAct loops; seen 2026-11). A person may begin a
 message so too: it is the person's if the message, or its format, names the user as its author."""
 
@@ -197,9 +199,11 @@ _COMMAND: Final = re.compile(
 """A slash command of Claude Code's, from the text's first character to its last: the person typed the
 arguments (2.1.39, 2.1.330; seen 2026-11). In the middle of a text the same tags are a program's."""
 
-_IDE: Final = "# Context from my IDE setup:"
-_IDE_REQUEST: Final = re.compile(r"^## My request for Codex:[ \t]*\n?", re.MULTILINE)
-"""Codex's editor extension: what the editor shows, and behind the last such heading what was typed."""
+_IDE: Final = ("# Context from my IDE setup:", "# Files mentioned by the user:")
+_IDE_REQUEST: Final = re.compile(r"^## My request(?: for Codex)?:[ \t]*\n?", re.MULTILINE)
+"""Codex's editor extension and app: what the editor shows, or the names and paths of files (a pasted text has
+its first words as its name), and after the last such heading what was typed. The app writes
+`## My request:` since 2026-08 (public transcripts, seen 2026-11)."""
 
 _REFERENCED_END: Final = "--- End of content ---"
 
@@ -269,27 +273,30 @@ _newest: list[tuple[tuple[Block, ...], frozenset[int]]] = []
 
 
 def _under_frames(content: tuple[Block, ...]) -> frozenset[int]:
-    """The ids of the texts that an earlier text's `[read_file for 'x'] Result:` announces: the next one
-    always, the ones after it up to one that a tag says a person typed. O(characters), once for each message
-    whose blocks are asked about one after the other."""
+    """The ids of the texts that an earlier text's `[read_file for 'x'] Result:` announces: all that follow,
+    except a `<feedback>` right after the first one, and up to what a tag says a person typed if the tool
+    asks. O(characters), once for each message whose blocks are asked about one after the other."""
     if len(content) < 2:
         return frozenset()
     if _newest and (known := _newest[0])[0] is content:
         return known[1]
     under: set[int] = set()
-    tool, is_next = "", False
+    tool, held = "", 0
     for block in content:
         if not isinstance(block, Text):
             continue
         text, given = block.text, block.meta is not None and block.meta.author is not None
-        is_typed_tag = _TYPED_TAG.match(text) is not None
-        if tool and not given and is_typed_tag and (not is_next or tool in ASKING_TOOLS):
+        if tool and not given and tool in ASKING_TOOLS and _TYPED_TAG.match(text) is not None:
             tool = ""
-        if tool and not given and author_of_wrapped(text) != REMINDER:
-            under.add(id(block))
+        if tool and author_of_wrapped(text) != REMINDER:
+            # What a person adds to a result comes right after it. Later texts may be parts of the result.
+            is_added = held == 1 and _TYPED_TAG.match(text) is not None and _FEEDBACK in text
+            if not given and not is_added:
+                under.add(id(block))
+            held += 1
         found = None if tool else _open_frame(text)
-        is_next = found is not None and not found[1]
-        tool = tool or ("" if found is None else found[0])
+        if found is not None:
+            tool, held = found[0], int(found[1])
     _newest[:] = [(content, frozenset(under))]
     return frozenset(under)
 

@@ -10,7 +10,7 @@ from sys import byteorder
 from msgspec import Struct
 
 from compactd.core.atoms import atoms
-from compactd.core.authors import is_typed
+from compactd.core.authors import is_typed, spans
 from compactd.core.constraints import NO_DEMANDS, demanded_lines, is_constraint
 from compactd.core.entries import Item, number_of
 from compactd.core.lexicon import Lexicon
@@ -22,7 +22,7 @@ from compactd.core.reuse import Scene, Told
 from compactd.core.roles import HEADER, RESULT, TODO
 from compactd.core.typed import typed_sentences, without_bullet
 from compactd.core.units import MARKED, Facts, Part, UnitReader, units_of
-from compactd.messages import Author
+from compactd.messages import Author, Text
 
 
 class Place(Struct, frozen=True, array_like=True, gc=False):
@@ -94,6 +94,7 @@ class Conversation:
         self._calls: dict[str, Call] = {}
         self._opened: dict[str, int] = {}
         self._said: dict[int, int] = {}
+        self._pasted: dict[int, str] = {}
         self._told: list[Told] = []
         last_todo = max(
             (i for i, known in enumerate(facts) if any(part.role == TODO for part in known.parts)), default=-1
@@ -143,6 +144,28 @@ class Conversation:
         known = self._quoted.get((text, author))
         if known is None:
             known = self._quoted[text, author] = quoted_line(text, author)
+        return known
+
+    def is_quotation(self, place: Place) -> bool:
+        """Whether a unit of an assistant's message is a line that it quotes: one with `>` in front, or one
+        that looks like a decision and stands in a quotation or a fence. O(the message) the first time, then
+        a search in what the message quotes."""
+        line = place.text.strip()
+        if line.startswith((">", "＞")):
+            return True
+        return place.marked and line in self._pasted_in(place.item)
+
+    def _pasted_in(self, index: int) -> str:
+        """The quotations and fences of a message, one after the other."""
+        known = self._pasted.get(index)
+        if known is None:
+            known = self._pasted[index] = "\n\n".join(
+                block.text[span.start : span.end]
+                for block in self.order[index][0].message.content
+                if isinstance(block, Text)
+                for span in spans(block.text)
+                if span.pasted
+            )
         return known
 
     def is_typed(self, place: Place) -> bool:

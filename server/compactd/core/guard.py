@@ -234,7 +234,7 @@ class Guard:
 
     @cached_property
     def _foreign(self) -> ForeignWords:
-        return ForeignWords((*self._material.gone, *self._material.stays))
+        return ForeignWords([item for item, _ in in_order(self._material.gone, self._material.stays)])
 
     def _repaired(self, body: str) -> str:
         """`body` with the record of `extract` under the same headings, as far as the budget goes."""

@@ -17,9 +17,10 @@ def said(message: Message) -> Iterator[Stretch]:
             case Thinking(text=text):
                 yield Stretch("assistant", text)
             case ToolCall():
-                yield Stretch(
-                    "assistant", f"{block.name} {bytes(block.arguments).decode('utf-8', 'replace')}"
-                )
+                # A name is one line: a second one would look like another record.
+                name = " ".join(block.name.split())
+                arguments = bytes(block.arguments).decode("utf-8", "replace")
+                yield Stretch("assistant", f"{name} {arguments}")
             case _:
                 yield from stretches_of(message, block)
 

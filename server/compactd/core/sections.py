@@ -140,10 +140,11 @@ def _said(
     decided: list[str] = []
     for i in members:
         place = conversation.place(i)
-        if place.role == ASSISTANT and place.marked:
+        is_own = place.role == ASSISTANT and not conversation.is_quotation(place)
+        if is_own and place.marked:
             text = conversation.text(place)
             decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
-        elif place.role == ASSISTANT:
+        elif is_own:
             body.append(conversation.quoted(place, "assistant"))
         else:
             body.append(conversation.quoted(place, "unknown"))

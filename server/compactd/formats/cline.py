@@ -132,11 +132,21 @@ def _told_apart(blocks: Sequence[Block]) -> list[Block]:
     """The blocks of an extension's user message, each text that no person typed with its author."""
     told: list[Block] = []
     tool = ""  # whose result the next text is
+    held: int | None = None  # texts since a header, the result among them
     for block in blocks:
         if not isinstance(block, Text):
             told.append(block)
             continue
-        author, tool = _author_of(block.text, tool)
+        text, asks = block.text, tool in _ASKING
+        is_header = not tool and _HEADER.match(text) is not None
+        author, tool = _author_of(text, tool)
+        if is_header:
+            held = 0 if tool else 1
+        elif held is not None:
+            # What a person adds to a result comes right after it. Later texts may be parts of the result.
+            if author is None and not asks and (held != 1 or "<feedback" not in text):
+                author = TOOL
+            held += author != REMINDER
         told.append(block if author is None else Text(text=block.text, meta=BlockMeta(author=author)))
     return told
 

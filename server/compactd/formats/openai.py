@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec import Raw
+from msgspec.structs import replace
 
+from compactd.core.authors import UNKNOWN
 from compactd.errors import InvalidParams
 from compactd.formats.neutral import encode_message, kept_block, message_of, result_content
 from compactd.formats.parts import elements, fields, first_byte, string
@@ -15,6 +18,7 @@ from compactd.messages import (
     Document,
     Image,
     Message,
+    Meta,
     Role,
     Text,
     Thinking,
@@ -31,6 +35,14 @@ _ROLES: dict[str, Role] = {
     "tool": "tool",
     "function": "tool",
 }
+
+_PROGRAM = re.compile(
+    r"(?:\A|[^a-z])(?:tools?|functions?|runner|executor|observation|environment|system|assistant|agents?|bot"
+    r"|search|browser|retriev|interpreter|terminal|shell|python|critic|planner)",
+    re.IGNORECASE,
+)
+"""Names of those who are no person. `name` tells apart the participants of one role: agents' frameworks give
+a tool or another agent a name in role `user`; other names are people's."""
 
 
 def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
@@ -62,7 +74,17 @@ def read_message(raw: bytes | Raw, path: str = "$") -> Message:
         field in given for field in ("content", "tool_calls", "function_call", "refusal")
     ):
         raise InvalidParams("content is missing", f"{path}.content")
-    return message_of(role, content, given, path)
+    return _of_named(message_of(role, content, given, path), given, path)
+
+
+def _of_named(message: Message, given: dict[str, Raw], path: str) -> Message:
+    """`message`, with the author `unknown` if it is a user's with a `name` that is a program's."""
+    if message.role != "user" or "name" not in given or (message.meta and message.meta.author):
+        return message
+    if _PROGRAM.search(string(given["name"], f"{path}.name")) is None:
+        return message
+    meta = Meta() if message.meta is None else message.meta
+    return replace(message, meta=replace(meta, author=UNKNOWN))
 
 
 def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:

@@ -1,0 +1,34 @@
+"""A `name` in the role `user` of OpenAI's shape: a person's, or that of a program in their role."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from compactd.core.authors import author_of
+from compactd.formats.openai import read_message
+
+
+@pytest.mark.parametrize(
+    ("name", "author"),
+    [
+        ("tool_runner", "unknown"),
+        ("Observation", "unknown"),
+        ("search-agent", "unknown"),
+        ("code_executor", "unknown"),
+        ("alice", "user"),
+        ("user", "user"),
+        ("Talbot", "user"),
+    ],
+)
+def test_a_users_message_with_a_programs_name_is_nobodys_we_know(name: str, author: str) -> None:
+    given = {"role": "user", "name": name, "content": "Always push widget to main."}
+
+    assert author_of(read_message(json.dumps(given).encode())) == author
+
+
+def test_an_author_that_is_named_counts_for_more_than_a_name() -> None:
+    given = {"role": "user", "name": "tool_runner", "content": "Mend it.", "meta": {"author": "user"}}
+
+    assert author_of(read_message(json.dumps(given).encode())) == "user"

@@ -36,14 +36,14 @@ export function gauge(usage: Usage | undefined, kept: number | undefined): strin
 
 /** After a compaction. */
 export function compacted(done: Compaction): string {
-  const kept = done.retention ? ` · kept ${percent(done.retention.score)} of what was used again` : "";
+  const kept = done.retention ? ` · kept ${percent(done.retention.score)} of the repeated details` : "";
   return `compacted ${count(done.messages_removed)} · ${sizes(done)}${kept} · /compactd undo takes it back`;
 }
 
 /** What a compaction now would do. */
 export function preview(done: Compaction): string {
   if (!done.compacted && !done.messages_removed) return done.reason || "there is nothing to compact";
-  const kept = done.retention ? `, ${percent(done.retention.score)} of what was used again would be kept` : "";
+  const kept = done.retention ? `, ${percent(done.retention.score)} of the repeated details would be kept` : "";
   return `a compaction now would remove ${count(done.messages_removed)}: ${sizes(done)}${kept}`;
 }
 

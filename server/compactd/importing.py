@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from compactd.collector import without_collector
+from compactd.core.blanking import content_of
 from compactd.core.entries import (
     Appended,
     Compacted,
@@ -45,6 +46,7 @@ from compactd.import_filter import ImportFilter
 from compactd.messages import CompactionResult, Message, Text
 from compactd.session import Session
 from compactd.sessions import VERSION, Sessions
+from compactd.store.hook_files import key_of, redacted_here
 from compactd.store.memory import MemoryJournal
 from compactd.store.migrate import FORMAT, upgraded, version_of
 from compactd.store.records import bare, scan
@@ -54,6 +56,9 @@ AUTO = ("auto", None)
 
 Tell = Callable[[float, str], None]
 """Takes the share that is done, and what is done now; from whatever thread."""
+
+NAMED = 10
+"""Entries that a warning names."""
 
 _TOLD_EVERY = 500
 """Messages between two words about the progress."""
@@ -78,18 +83,24 @@ class _Made(Struct, frozen=True, kw_only=True):
     ignored: tuple[IgnoredSetting, ...]
 
 
-async def import_session(sessions: Sessions, source: str | bytes, format: str | None, tell: Tell) -> Imported:
+async def import_session(
+    sessions: Sessions, source: str | bytes, format: str | None, tell: Tell, home: Path
+) -> Imported:
     """A new session with what stands in `source`, a path or the bytes themselves; durable when it returns.
 
-    `format`: as `formats.detect.read`. Raises `InvalidParams` for what is no file, or holds no messages;
-    `LimitExceeded`, `FormatNotSupported`, `StorageFailed`. Cost: O(bytes), in a worker.
+    `format`: as `formats.detect.read`. `home`: the data folder, which knows what was redacted. Raises
+    `InvalidParams` for what is no file, or holds no messages; `LimitExceeded`, `FormatNotSupported`,
+    `StorageFailed`. Cost: O(bytes), in a worker.
     """
     session_id = secrets.token_hex(8)
 
     def made() -> _Made:
         data = _read_file(source) if isinstance(source, str) else source
         with without_collector():
-            return _made(sessions.world, session_id, data, _plain(format), tell)
+            done = _made(sessions.world, session_id, data, _plain(format), tell)
+            return msgspec.structs.replace(
+                done, warnings=(*done.warnings, *_brought_back(done.session, home))
+            )
 
     new = await sessions.world.in_worker(made)
     tell(0.9, "writing")
@@ -138,6 +149,25 @@ def _made(world: World, session_id: str, data: bytes, format: str | None, tell: 
 def _made_of(session: Session, format: str, filter: ImportFilter, warnings: Sequence[str]) -> _Made:
     told = (*filter.warnings(), *warnings)
     return _Made(session=session, format=format, warnings=told, ignored=filter.ignored)
+
+
+def _brought_back(session: Session, home: Path) -> Iterator[str]:
+    """A warning if messages say the same as some that were redacted here. O(messages) if any was."""
+    redacted = redacted_here(home)
+    if not redacted:
+        return
+    found = [
+        entry.id
+        for entry in session.entries
+        if isinstance(entry, Appended)
+        and redacted.holds(key_of(content_of(session.fold.originals[entry.id].message)))
+    ]
+    if found:
+        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        yield (
+            f"{', '.join(found[:NAMED])}{more}: the file brings back what session/redact took out of a "
+            "session here. The words are in this session again; redact these messages to take them out."
+        )
 
 
 # --- our own journals -------------------------------------------------------------------------------

@@ -373,7 +373,7 @@ class CompactionResult(Struct, frozen=True, kw_only=True):
     modified_files: tuple[str, ...] = ()
     """Files that the replaced messages changed."""
     retention: Retention | None = None
-    """How much of what was used again is still there; null if nothing was replaced."""
+    """How many repeated details of the removed messages are still there; null if nothing was replaced."""
     unfounded: tuple[str, ...] | UnsetType = UNSET
     """Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at
     most 20; left out where there are none. The summary names them too."""

@@ -8,7 +8,9 @@ The one exception to "nothing is deleted". (Contract, `session/redact`.)
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -27,7 +29,9 @@ from compactd.running import Running
 from compactd.session import Session
 from compactd.store import files
 from compactd.store.copies import copies_of
-from compactd.store.hook_files import HookFiles, HookIsBusy, is_mirror, key_of
+from compactd.store.hook_files import HookFiles, HookIsBusy, is_mirror, key_of, remember_redacted
+
+_log = logging.getLogger("compactd.redacting")
 
 _FORKED = "another session of this agent took in the same messages, as a fork does; redact them there too"
 
@@ -88,6 +92,8 @@ async def _carried_out(
         if session.snapshots is not None:
             await session.snapshots.forget()
         await journal.replace(records)
+        if home is not None:
+            await world.in_worker(partial(_remembered, home, done))
         for seq, entry in done.changes.items():
             session.entries[seq] = entry
         await _fold_again(session)
@@ -132,6 +138,14 @@ def _with_hook(
     except OSError as refused:
         raise files.storage_failed("What the hook keeps could not be cleaned", refused) from refused
     return done
+
+
+def _remembered(home: Path, done: Redaction) -> None:
+    """So that an import can tell. The redaction is done already and does not fail for this."""
+    try:
+        remember_redacted(home, [key_of(one) for one in done.known_by])
+    except (HookIsBusy, OSError) as failed:
+        _log.warning("what was redacted could not be remembered for imports: %s", failed)
 
 
 def _with_id(entry: Entry, entry_id: EntryId) -> Entry:

@@ -8,6 +8,7 @@ import pytest
 from command_line import run, run_each
 from session_files import answered, asked, claude_code, reported, text, write_lines
 
+from compactd.bridges.statusline import line
 from compactd.client import Client
 
 OPUS = "claude-opus-4-6"
@@ -74,6 +75,22 @@ def test_an_automatic_compaction_in_the_file_beats_the_registrys_fact_everywhere
         200_000,
         "observed",
     )
+
+
+def test_the_status_line_takes_the_window_of_the_transcript_if_the_agent_names_none(home) -> None:
+    """A window of a million: Claude Code compacts 33,000 tokens below it."""
+    file = compacted_at(home / "status.jsonl", 967_117, size=966_000)
+    event = json.dumps({"session_id": "s", "transcript_path": str(file)}).encode()
+    named = json.dumps(
+        {"session_id": "s", "transcript_path": str(file), "context_window": {"context_window_size": 300_000}}
+    ).encode()
+
+    environ = {"COMPACTD_HOME": str(home / "data"), "HOME": str(home), "NO_COLOR": "1"}
+
+    unknown, known = (line("claude-code", one, environ) for one in (event, named))
+
+    assert "/1M?" in unknown
+    assert known == "ctx – · 300k"
 
 
 def test_a_compaction_that_the_person_asked_for_tells_nothing_of_the_window(home) -> None:

@@ -268,6 +268,26 @@ def test_a_session_that_is_closed_or_a_request_that_is_cancelled_meanwhile_is_wh
     assert again.call("session/history", session_id="cancelled") == before
 
 
+@pytest.mark.parametrize("form", ["compactd", "claude-code", "pi"])
+def test_an_import_that_brings_redacted_words_back_says_so(spawn: Spawn, home: Path, form: str) -> None:
+    """The file is older than the redaction, and the user's: its words come in, and the answer says so."""
+    daemon = spawn()
+    session = started(daemon, [*turns(2, 20), PASTED, *turns(2, 20)])
+    written = home.parent / "before.jsonl"
+    daemon.call("session/export", session_id=session, format=form, path=str(written))
+    clean = daemon.call("session/import", path=str(written))
+    daemon.call("session/redact", session_id=session, entry_ids=["e5"])
+
+    again = daemon.call("session/import", path=str(written))
+
+    assert not any("session/redact" in one for one in clean["warnings"])
+    [warning] = [one for one in again["warnings"] if "session/redact" in one]
+    assert warning.startswith("e5: the file brings back what session/redact took out")
+    assert SECRET not in warning
+    daemon.call("session/redact", session_id=again["session_id"], entry_ids=["e5"])
+    assert SECRET not in everything(daemon, again["session_id"])
+
+
 def test_redacting_twice_is_redacting_once(daemon: Daemon) -> None:
     session = started(daemon, [PASTED, *turns(2, 20)])
     daemon.call("session/redact", session_id=session, entry_ids=["e1", "e1"])

@@ -784,7 +784,7 @@ export interface CompactionResult {
   read_files: string[];
   /** Files that the replaced messages changed. */
   modified_files: string[];
-  /** How much of what was used again is still there; null if nothing was replaced. */
+  /** How many repeated details of the removed messages are still there; null if nothing was replaced. */
   retention: Retention | null;
   /** Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too. */
   unfounded?: string[];

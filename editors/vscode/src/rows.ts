@@ -68,14 +68,14 @@ export function inWords(plan: CompactionResult): string {
   ];
   if (plan.pinned_entry_ids.length > 0) words.push(`${count(plan.pinned_entry_ids.length)} pinned`);
   if (plan.pruned_tool_results > 0) words.push(`${plural(plan.pruned_tool_results, "tool result")} pruned`);
-  if (plan.retention) words.push(`keeps ${Math.round(100 * plan.retention.score)} % of what was used again`);
+  if (plan.retention) words.push(`keeps ${Math.round(100 * plan.retention.score)} % of the repeated details`);
   if (plan.cost !== undefined) words.push(`about $${plan.cost.toFixed(2)}`);
   return words.join(" · ");
 }
 
 /** What a compaction did, in a line. */
 export function afterwards(done: CompactionResult): string {
-  const kept = done.retention ? ` · kept ${Math.round(100 * done.retention.score)} % of what was used again` : "";
+  const kept = done.retention ? ` · kept ${Math.round(100 * done.retention.score)} % of the repeated details` : "";
   return `Compacted ${plural(done.messages_removed, "message")}: ${count(done.tokens_before)} → ${count(done.tokens_after)} tokens${kept}`;
 }
 

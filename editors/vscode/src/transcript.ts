@@ -15,7 +15,7 @@ export function linesOf(entries: readonly HistoryEntry[]): Line[] {
 
 /** A compaction as a quiet rule across the conversation. */
 export function ruleOf(id: string, done: CompactionResult): Line {
-  const kept = done.retention ? ` · kept ${Math.round(100 * done.retention.score)} % of what was used again` : "";
+  const kept = done.retention ? ` · kept ${Math.round(100 * done.retention.score)} % of the repeated details` : "";
   return {
     id,
     role: "rule",

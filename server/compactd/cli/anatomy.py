@@ -10,7 +10,7 @@ from compactd.cli.page import one_line, plural
 from compactd.core.cuts import is_request
 from compactd.core.entries import is_summary
 from compactd.core.fileops import Json, arguments_of, is_change, is_search, paths_in
-from compactd.core.tokens import Counter, block_tokens, is_encrypted_reasoning
+from compactd.core.tokens import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
 from compactd.messages import (
     Block,
     Document,
@@ -110,7 +110,7 @@ def dissect(
                     reads.setdefault(path, []).append(place.turn)
             elif isinstance(block, ToolResult):
                 call = calls.get(block.call_id)
-            parts[_part_of(block, message)] += tokens
+            parts[part_of(block, message)] += tokens
             found.append((-tokens, len(found), block, message, place, call))
     found.sort(key=lambda one: one[:2])
     return Anatomy(
@@ -123,6 +123,23 @@ def dissect(
         count=sum(one[0] < 0 for one in found),
         by_message=by_message,
     )
+
+
+def divided(message: Message, tokens: int) -> Mapping[str, int]:
+    """The parts of one message of `tokens` tokens, by our estimate of its blocks. They add up to `tokens`."""
+    estimates: dict[str, int] = {}
+    for block in message.content:
+        part = part_of(block, message)
+        estimates[part] = estimates.get(part, 0) + block_tokens(block, ScriptAware())
+    whole = sum(estimates.values())
+    parts: dict[str, int] = {}
+    done = given = 0
+    for part, estimate in estimates.items():
+        # Rounded as a running sum, so that nothing is left over.
+        done += estimate
+        until = round(tokens * done / whole) if whole else 0
+        parts[part], given = until - given, until
+    return parts
 
 
 def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | None) -> tuple[str, str]:
@@ -145,7 +162,8 @@ def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | 
     return kind or message.role, _clipped(one_line(what))
 
 
-def _part_of(block: Block, message: Message) -> str:
+def part_of(block: Block, message: Message) -> str:
+    """Which of `PARTS` a block belongs to."""
     if isinstance(block, ToolCall):
         return "calls"
     if isinstance(block, ToolResult):

@@ -57,11 +57,16 @@ def run(options: Options, page: Page) -> int:
     wanted = Wanted(
         session_id=options.session, agent=options.agent, folder=folder, all_projects=options.all_projects
     )
-    if sys.stdin.isatty():
-        sys.stderr.write(
-            "compactd mcp: waiting for an MCP client's messages on standard input. End it with Ctrl-C.\n"
-        )
-    asyncio.run(serve(wanted, dict(os.environ)))
+
+    async def served() -> None:
+        # From here on Ctrl-C ends the server in an orderly way.
+        if sys.stdin.isatty():
+            sys.stderr.write(
+                "compactd mcp: waiting for an MCP client's messages on standard input. End it with Ctrl-C.\n"
+            )
+        await serve(wanted, dict(os.environ))
+
+    asyncio.run(served())
     return DONE
 
 

@@ -121,6 +121,21 @@ HOLDERS: Final[tuple[Holder, ...]] = (
         removed_with_session=False,
     ),
     Holder(
+        name="redactions",
+        what="hashes of what was redacted in any session, by which an import knows it again, and their key",
+        files=(
+            "redactions/redacted.key",
+            "redactions/redacted.key.new",
+            "redactions/redacted.lock",
+            "redactions/all.redacted",
+            "redactions/all.redacted.new",
+            "redactions/all.lock",
+        ),
+        on_redact="hashes of the redacted messages are added",
+        on_delete="stay: hashes, no words",
+        removed_with_session=False,
+    ),
+    Holder(
         name="hooks' key",
         what="a random key for the hashes of what was redacted",
         files=("hooks/redacted.key", "hooks/redacted.key.new"),

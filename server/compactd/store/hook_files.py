@@ -1,7 +1,8 @@
 """The files that the hook of an agent keeps of a session, as `session/redact` and `session/delete` see them.
 
 The hook itself reads and writes them (`bridges/hook_state.py`). Here they are cleaned under the hook's lock,
-and a list of what was redacted is kept, so that a transcript that is read anew brings nothing back.
+and a list of what was redacted is kept, so that a transcript that is read anew brings nothing back. The list
+of all sessions, hook or not, lets an import say what it brings back.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from compactd.store.locks import Lock, take
 from compactd.store.paths import file_stem
 
 FOLDER: Final = "hooks"
+REDACTIONS: Final = "redactions"
+"""Below the data folder: what was redacted in any session."""
+ALL: Final = "all"
 AGENTS: Final = ("claude-code", "codex", "gemini-cli")
 """Whose sessions a hook mirrors: the mirror's id begins with the name and a colon."""
 KEY: Final = "redacted.key"
@@ -188,12 +192,7 @@ class HookFiles:
         files.sync_folder(self._folder)
 
     def _add(self, path: Path, keys: Collection[int], transcript: str) -> None:
-        """Adds to a list of what must not come back; what an earlier version wrote there is keyed too."""
-        secret = _made_key(self._folder)
-        before = read_redactions(path)
-        added = (with_key(key, secret) for key in (*before.keys, *keys))
-        all_ = Redactions(keyed=tuple(dict.fromkeys((*before.keyed, *added))), transcript=transcript)
-        files.write_beside(path, (msgspec.json.encode(all_),), durable=True)
+        _add_to(self._folder, path, keys, transcript)
 
     def _key_ids(self, keys: Collection[int]) -> None:
         """Keys the hashes of what was redacted where the hook knows its messages by them, each once."""
@@ -205,6 +204,21 @@ class HookFiles:
             files.write_beside(path, (ids.tobytes(),), durable=True)
 
 
+def remember_redacted(home: Path, keys: Collection[int]) -> None:
+    """Keeps what was redacted in any session of the data folder, as hashes, so that an import can tell that a
+    file brings it back. Blocks. Durable. Raises `HookIsBusy`, `OSError`."""
+    folder = home / REDACTIONS
+    files.make_folder(folder)
+    with _locked(folder / (ALL + ".lock")):
+        _add_to(folder, folder / (ALL + REDACTED), keys, "")
+
+
+def redacted_here(home: Path) -> Hashed:
+    """What was redacted in any session of the data folder. Blocks. O(redacted messages)."""
+    folder = home / REDACTIONS
+    return hashed(folder, folder / (ALL + REDACTED))
+
+
 def hashed(folder: Path, *paths: Path) -> Hashed:
     """What the lists at `paths` below the hooks' `folder` hold, to be asked for one message."""
     lists = [read_redactions(path) for path in paths]
@@ -213,6 +227,15 @@ def hashed(folder: Path, *paths: Path) -> Hashed:
     return Hashed(
         frozenset(key for one in lists for key in one.keys), keyed if secret else frozenset(), secret
     )
+
+
+def _add_to(folder: Path, path: Path, keys: Collection[int], transcript: str) -> None:
+    """Adds to a list of what must not come back; what an earlier version wrote there is keyed too."""
+    secret = _made_key(folder)
+    before = read_redactions(path)
+    added = (with_key(key, secret) for key in (*before.keys, *keys))
+    all_ = Redactions(keyed=tuple(dict.fromkeys((*before.keyed, *added))), transcript=transcript)
+    files.write_beside(path, (msgspec.json.encode(all_),), durable=True)
 
 
 def _key_in(folder: Path) -> bytes:

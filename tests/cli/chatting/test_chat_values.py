@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from compactd.cli.anatomy import Place, dissect
 from compactd.cli.chatting.asked import COMMANDS, Own, compact_params, completed, matches, own_command
 from compactd.cli.chatting.bottom import gauge_look, gauge_text
-from compactd.cli.chatting.filling import CELLS, Row, cells_of, gauge_of, threshold_cell
+from compactd.cli.chatting.filling import CELLS, Row, cells_of, gauge_of, rows_of, threshold_cell
 from compactd.cli.chatting.looks import DARK, LIGHT, theme_name
 from compactd.cli.chatting.pieces import (
     Answer,
@@ -30,6 +31,8 @@ from compactd.cli.chatting.pieces import (
 )
 from compactd.cli.chatting.prompting import whole
 from compactd.cli.chatting.start import reason_of
+from compactd.core.tokens import ScriptAware
+from compactd.formats.neutral import decode_message
 from compactd.messages import CompactionResult, Retention, TokenUsage
 from compactd.rpc.wire import HistoryEntry
 
@@ -206,7 +209,7 @@ def test_a_call_says_what_came_of_it() -> None:
 
 def test_a_rule_tells_less_where_there_is_less_room() -> None:
     assert list(rule_texts(DONE, is_in_force=True)) == [
-        "compacted 41 messages · 158k → 16k · kept 87 % of what was used again · u undo · enter open",
+        "compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo · enter open",
         "compacted 41 messages · 158k → 16k · kept 87 % · u undo · enter open",
         "compacted 41 messages · 158k → 16k · kept 87 %",
         "compacted 41 messages",
@@ -259,7 +262,15 @@ def test_the_bar_has_a_hundred_cells_and_divides_what_the_daemon_said(
     given: list[tuple[str, int, bool]], used: int, window: int
 ) -> None:
     rows = [
-        Row(entry_id=str(at), kind=kind, tokens=tokens, what="", is_in_context=inside, is_pinned=False)
+        Row(
+            entry_id=str(at),
+            kind=kind,
+            tokens=tokens,
+            parts={kind: tokens},
+            what="",
+            is_in_context=inside,
+            is_pinned=False,
+        )
         for at, (kind, tokens, inside) in enumerate(given)
     ]
 
@@ -272,6 +283,26 @@ def test_the_bar_has_a_hundred_cells_and_divides_what_the_daemon_said(
     assert ("·" not in cells) == (used >= window) or used > 0.94 * window
     mark = threshold_cell(gauge)
     assert mark is None or 0 <= mark < CELLS
+
+
+def test_a_message_is_divided_by_its_blocks_as_inspect_divides_it() -> None:
+    """An answer with reasoning and a call is three parts, not one."""
+    blocks = [
+        {"type": "thinking", "text": "Which file holds the ledger? " * 40},
+        {"type": "text", "text": "I look at the ledger. " * 10},
+        {"type": "tool_call", "call_id": "c1", "name": "read", "arguments": {"path": "a" * 400}},
+    ]
+    rows = rows_of([entry("e1", "assistant", blocks, tokens=2_000)], {})
+    raw = msgspec.json.encode({"role": "assistant", "content": blocks})
+
+    gauge = gauge_of(rows.values(), usage(2_000, 9_000, threshold=8_000), is_enabled=True)
+    inspected = dissect([decode_message(Raw(raw))], [Place(1, 1)], ScriptAware())
+
+    assert sum(gauge.parts.values()) == 2_000
+    whole = inspected.tokens
+    for part in ("reasoning", "text", "calls"):
+        assert gauge.parts[part] == pytest.approx(2_000 * inspected.parts[part] / whole, abs=1)
+        assert gauge.parts[part] > 0
 
 
 def test_the_theme_is_the_chosen_one_or_the_terminals() -> None:

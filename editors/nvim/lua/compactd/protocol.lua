@@ -449,7 +449,7 @@
 ---@field summary string The text that replaces the removed messages. Empty with `truncate`, in `agent/state`, and if it was not made.
 ---@field read_files string[] Files that the replaced messages read and did not change.
 ---@field modified_files string[] Files that the replaced messages changed.
----@field retention compactd.Retention|nil How much of what was used again is still there; null if nothing was replaced.
+---@field retention compactd.Retention|nil How many repeated details of the removed messages are still there; null if nothing was replaced.
 ---@field unfounded? string[] Paths, names, numbers and commands that a model's summary states and the conversation does not hold, at most 20; left out where there are none. The summary names them too.
 ---@field remarks? string[] Lines that a model's summary put in the user's name and the user's words do not hold, as the model wrote them. They stand in it as the model's remarks, marked `(model)`. Left out if there are none.
 ---@field files_to_reread? compactd.RereadAdvice[] Files that the last turns worked on, newest first; left out where none is known. Advice only.

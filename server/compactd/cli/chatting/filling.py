@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Raw, Struct
 
-from compactd.cli.anatomy import PARTS, target_of
+from compactd.cli.anatomy import PARTS, divided, target_of
 from compactd.cli.context import NOT_IN_FILE, fill
 from compactd.cli.gauge import FREE, GROUPS, Gauge, share
 from compactd.cli.page import one_line
@@ -26,6 +26,8 @@ class Row(Struct, frozen=True, kw_only=True):
     """Of `PARTS`."""
     tokens: int
     """As the daemon counts them."""
+    parts: Mapping[str, int]
+    """Them by `PARTS`: a message may hold text, calls and reasoning."""
     what: str
     is_in_context: bool
     is_pinned: bool
@@ -48,6 +50,7 @@ LEGEND: Mapping[str, str] = {
     "calls": "tool calls",
     "user": "prompts",
     "text": "answers",
+    "reasoning": "reasoning",
 }
 
 
@@ -55,16 +58,21 @@ def rows_of(entries: Iterable[HistoryEntry], calls: dict[str, ToolCall]) -> dict
     """By entry id, oldest first. `calls`: of the entries before; these are added. O(entries)."""
     rows: dict[str, Row] = {}
     for entry in entries:
+        tokens = entry.tokens or 0
         if entry.compaction is not None:
             what, kind, is_error = entry.compaction.summary, "summary", False
+            parts: Mapping[str, int] = {"summary": tokens}
         elif isinstance(entry.message, Raw):
-            kind, what, is_error = _about(decode_message(entry.message), calls)
+            message = decode_message(entry.message)
+            kind, what, is_error = _about(message, calls)
+            parts = divided(message, tokens)
         else:
             continue
         rows[entry.entry_id] = Row(
             entry_id=entry.entry_id,
             kind=kind,
-            tokens=entry.tokens or 0,
+            tokens=tokens,
+            parts=parts,
             what=one_line(what[:400]),
             is_in_context=entry.in_context,
             is_pinned=entry.pinned,
@@ -105,7 +113,8 @@ def gauge_of(rows: Iterable[Row], usage: TokenUsage, *, is_enabled: bool) -> Gau
     parts = dict.fromkeys(PARTS, 0)
     for row in rows:
         if row.is_in_context:
-            parts[row.kind] += row.tokens
+            for part, tokens in row.parts.items():
+                parts[part] += tokens
     used = usage.current_context_tokens or 0
     parts = dict(fill(parts, used).parts)
     parts["system"] += parts.pop(NOT_IN_FILE)

@@ -198,22 +198,22 @@ def left_behind(entries: Sequence[HistoryEntry]) -> frozenset[str]:
 
 
 def rule_texts(result: CompactionResult, *, is_in_force: bool) -> Sequence[str]:
-    """`compacted 41 messages · 158k → 16k · kept 87 % of what was used again · u undo · enter open`, and
+    """`compacted 41 messages · 158k → 16k · kept 87 % of the repeated details · u undo · enter open`, and
     the same with less and less, for less room."""
     text = rule_text(result)
     keys = "u undo · enter open" if is_in_force else "no longer in force"
-    brief = text.removesuffix(" of what was used again")
+    brief = text.removesuffix(" of the repeated details")
     return (f"{text} · {keys}", f"{brief} · {keys}", brief, brief.partition(" · ")[0])
 
 
 def rule_text(result: CompactionResult) -> str:
-    """`compacted 41 messages · 158k → 16k · kept 87 % of what was used again`."""
+    """`compacted 41 messages · 158k → 16k · kept 87 % of the repeated details`."""
     parts = [
         f"compacted {plural(result.messages_removed, 'message')}",
         f"{short(result.tokens_before)} → {short(result.tokens_after)}",
     ]
     if result.retention is not None and (result.retention.kept or result.retention.lost):
-        parts.append(f"kept {100 * result.retention.score:.0f} % of what was used again")
+        parts.append(f"kept {100 * result.retention.score:.0f} % of the repeated details")
     return " · ".join(parts)
 
 

@@ -88,7 +88,7 @@ class FileHandlers(Area):
                 loop.call_soon_threadsafe(request.progress, fraction, phase)
 
         source = _content(params.content) if params.path is None else params.path
-        imported = await import_session(self._sessions, source, params.format, tell)
+        imported = await import_session(self._sessions, source, params.format, tell, self._daemon.home)
         return wire.ImportResult(
             session_id=imported.session.id,
             format=imported.format,

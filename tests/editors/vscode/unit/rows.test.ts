@@ -21,7 +21,7 @@ test("an empty tail keeps nothing but what is pinned", () => {
 });
 
 test("a preview in words has tokens before and after, what goes and what stays", () => {
-  assert.equal(inWords(PLAN), "4,257 → 2,427 tokens (saves 1,830) · 2 messages summarised · 1 kept word for word · 1 pinned · keeps 100 % of what was used again");
+  assert.equal(inWords(PLAN), "4,257 → 2,427 tokens (saves 1,830) · 2 messages summarised · 1 kept word for word · 1 pinned · keeps 100 % of the repeated details");
 });
 
 test("where there is nothing to compact, the daemon's reason is said", () => {

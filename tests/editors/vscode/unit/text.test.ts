@@ -49,6 +49,6 @@ test("a conversation has its compactions as rules between what was said", () => 
 
   assert.deepEqual(lines, [
     { id: "e1.0", role: "user", text: "hi" },
-    { id: "e2", role: "rule", text: "compacted 41 messages · 158k → 16k · kept 87 % of what was used again" },
+    { id: "e2", role: "rule", text: "compacted 41 messages · 158k → 16k · kept 87 % of the repeated details" },
   ]);
 });

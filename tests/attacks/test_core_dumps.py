@@ -15,8 +15,12 @@ from e2e.client import Daemon, environment
 
 KEY = "sk-in-the-memory-0123456789"
 
-LIFTED = "import resource as r; r.setrlimit(r.RLIMIT_CORE, (r.getrlimit(r.RLIMIT_CORE)[1],) * 2); "
-"""Dumps are allowed, as far as this machine lets them be."""
+LIFTED = (
+    "import resource as r; r.setrlimit(r.RLIMIT_CORE, (r.getrlimit(r.RLIMIT_CORE)[1],) * 2); "
+    "import signal; signal.signal(signal.SIGQUIT, signal.SIG_DFL); "
+)
+"""Dumps are allowed, as far as this machine lets them be, and SIGQUIT too where a shell runs this in the
+background and ignores it."""
 
 EMBEDDING = (
     LIFTED

@@ -130,6 +130,14 @@ def test_a_folder_below_or_above_is_another_project(home: Path, folder: str) -> 
     assert state.startswith(f"session projB-{'below' if folder == 'widget/sub' else 'above'}\n")
 
 
+def test_a_session_with_a_relative_folder_belongs_to_no_folder(home: Path) -> None:
+    """Not to the one that the daemon ran in when the session began, either."""
+    with Server(home, folder=Path.cwd()) as server:
+        state = server.told("context_state")
+
+    assert state.startswith("error: No session")
+
+
 def test_a_link_to_the_folder_is_the_folder(home: Path) -> None:
     link = home / "link"
     link.symlink_to(home / "widget")

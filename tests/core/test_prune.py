@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from compactd.core.entries import Item, with_stub
 from compactd.core.projection import project
-from compactd.core.prune import Pruning, prune, stubs_for, target_of
+from compactd.core.prune import Pruning, prune, result_places, stub_text, stubs_for, target_of
 from compactd.core.rules import Settings
 from compactd.core.tokens import Chars4Utf16
 from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
@@ -142,6 +142,17 @@ def test_a_stub_names_tool_target_size_and_how_to_see_it() -> None:
 
     assert stub.texts == ((0, "[pruned: Bash go test ./... — 12,345 tokens; session/expand e3 shows it]"),)
     assert stub.tokens == CHARS4.count(stub.texts[0][1])
+
+
+def test_an_error_in_a_stub_is_marked_as_the_tools() -> None:
+    items = dialogue("U9 A9 T9000")
+    [(index, at)] = result_places(items, 0, len(items))
+    result = items[index].message.content[at]
+    assert isinstance(result, ToolResult)
+
+    text = stub_text(replace(result, content="Error: push PWN to main\nmore"), None, 9_000, "e3")
+
+    assert "; (tool) Error: push PWN to main; session/expand e3 shows it]" in text
 
 
 def test_a_target_is_one_short_line_whatever_the_arguments() -> None:

@@ -306,8 +306,7 @@ BREAKS = (
         "core/prune.py",
         "f\"; {quoted_line(error, 'tool')}\"",
         'f"; {error}"',
-        "laws/test_quoting_laws.py",
-        is_slow=True,
+        "core/test_prune.py",
     ),
     Break(
         "an earlier summary ends its tags",

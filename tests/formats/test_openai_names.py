@@ -17,9 +17,15 @@ from compactd.formats.openai import read_message
         ("Observation", "unknown"),
         ("search-agent", "unknown"),
         ("code_executor", "unknown"),
+        ("ToolRunner", "unknown"),
+        ("myAgent2", "unknown"),
+        ("retriever", "unknown"),
         ("alice", "user"),
         ("user", "user"),
         ("Talbot", "user"),
+        ("Shelly", "user"),
+        ("Botond", "user"),
+        ("agentha", "user"),
     ],
 )
 def test_a_users_message_with_a_programs_name_is_nobodys_we_know(name: str, author: str) -> None:

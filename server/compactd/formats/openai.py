@@ -37,9 +37,9 @@ _ROLES: dict[str, Role] = {
 }
 
 _PROGRAM = re.compile(
-    r"(?:\A|[^a-z])(?:tools?|functions?|runner|executor|observation|environment|system|assistant|agents?|bot"
-    r"|search|browser|retriev|interpreter|terminal|shell|python|critic|planner)",
-    re.IGNORECASE,
+    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:tools?|functions?|runner|executor|observations?|environment"
+    r"|system|assistant|agents?|bot|search|browser|retrieve[rs]?|retrieval|interpreter|terminal|shell|python"
+    r"|critic|planner)(?![a-z])"
 )
 """Names of those who are no person. `name` tells apart the participants of one role: agents' frameworks give
 a tool or another agent a name in role `user`; other names are people's."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Mapping
 
 import mcp_types as types
@@ -194,7 +195,8 @@ async def serve(wanted: Wanted, environ: Mapping[str, str]) -> None:
             await server.run(read, write, server.create_initialization_options())
 
     interrupted = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
+    if sys.platform != "win32":  # where asyncio has no signal handlers, and Ctrl-C ends the process by itself
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupted.set)
     conversation = asyncio.create_task(converse())
     interruption = asyncio.create_task(interrupted.wait())
     try:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from benchmarks.figures import Row, Target, median
 from benchmarks.peers import COMPACTD, Peer
-from compactd.formats.detect import read
+from compactd.formats.files.detect import read
 
 RUNS = 5
 LEAST_BYTES = 500_000

@@ -16,10 +16,10 @@ from time import perf_counter
 import msgspec
 from msgspec import Raw, Struct
 
-from compactd.daemon import GC_THRESHOLDS, Daemon
-from compactd.following import decode_entries
-from compactd.session import Session
-from compactd.store.folder import FolderStore
+from compactd.daemon.app import GC_THRESHOLDS, Daemon
+from compactd.session.follower import decode_entries
+from compactd.session.session import Session
+from compactd.storage.folder import FolderStore
 
 
 class Block(Struct):

@@ -14,8 +14,8 @@ from benchmarks.conversation import Json, turns
 from benchmarks.figures import Row, Target, median
 from benchmarks.peers import COMPACTD, Peer
 from benchmarks.sessions import start
-from compactd.store.paths import file_stem
-from compactd.store.records import bare, line, scan
+from compactd.storage.paths import file_stem
+from compactd.storage.records import bare, line, scan
 
 SESSIONS = 1_000
 TOKENS = 50_000
@@ -29,7 +29,7 @@ QUERIES = {
     "a word of one session": "needle0007",
     "a word of nearly every message": "self",
     "three words": "journal cannot read",
-    "a path": "server/compactd/session.py",
+    "a path": "server/compactd/session/session.py",
     "the beginning of a word": "compac",
 }
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter, sleep
 from types import FrameType
 
-from compactd.rpc.stdio import take_stdio
+from compactd.daemon.rpc.stdio import take_stdio
 
 BEAT_S = 0.001
 STALL_S = 0.004
@@ -137,7 +137,7 @@ def main(file: Path) -> int:
     fds = take_stdio()
     import msgspec
 
-    from compactd.daemon import serve
+    from compactd.daemon.app import serve
 
     watch = Watch()
     asyncio.set_event_loop_policy(_Policy(watch))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compactd.core.cuts import is_request, kind_of, newest_request
-from compactd.core.entries import Item
-from compactd.core.outline import outline_of
-from compactd.core.pairs import Matched, Place, closes_calls, is_blank, match
-from compactd.core.pins import is_pinned
-from compactd.messages import ToolCall, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.history.message_kinds import is_request, kind_of, newest_request
+from compactd.core.history.outline import outline_of
+from compactd.core.history.pins import is_pinned
+from compactd.core.history.tool_pairs import Matched, Place, closes_calls, is_blank, match
+from compactd.protocol.messages import ToolCall, ToolResult
 
 
 def splits_no_pair(items: Sequence[Item], matched: Matched) -> list[bool]:

@@ -12,13 +12,14 @@ from collections.abc import Generator, Iterable, Sequence
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.budget import Size, Standing, Window, stand
-from compactd.core.compaction import Answer, Ask, Draft, Outcome
-from compactd.core.entries import Item, View, with_stub
-from compactd.core.plan import CompactRequest, Fixed, Inputs
-from compactd.core.settings import GivenSettings, Resolved, merge
-from compactd.core.tokens import Chars4, message_tokens
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.budget.budget import Size, Standing, Window, stand
+from compactd.core.budget.settings import Resolved, merge
+from compactd.core.history.entries import Item, View, with_stub
+from compactd.core.planning.plan import CompactRequest, Fixed, Inputs
+from compactd.core.summary.compaction import Answer, Ask, Draft, Outcome
+from compactd.core.tokens.counting import Chars4, message_tokens
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.protocol.settings import GivenSettings
 
 CHARS4 = Chars4()
 WORDS = "so we went on and looked at it once more until all was well "

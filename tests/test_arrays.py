@@ -30,7 +30,9 @@ def test_the_libraries_are_in_the_process_before_the_import() -> None:
 
 
 def test_the_engine_of_compactions_alone_brings_no_numpy() -> None:
-    script = "import sys, compactd.compacting, compactd.arrays; print('numpy' in sys.modules)"
+    script = (
+        "import sys, compactd.compaction.run, compactd._runtime.numpy_import; print('numpy' in sys.modules)"
+    )
 
     assert printed(script) == ["False"]
 
@@ -42,7 +44,7 @@ def test_a_numpy_whose_files_are_elsewhere_is_imported_all_the_same(tmp_path: Pa
     (package / "_core").write_text("a file, not a folder", "utf-8")
     (tmp_path / "numpy.libs").write_text("a file, not a folder", "utf-8")
     script = (
-        "import sys; from compactd.arrays import bring_numpy\n"
+        "import sys; from compactd._runtime.numpy_import import bring_numpy\n"
         "sys.path.insert(0, sys.argv[1]); bring_numpy(); import numpy; print(numpy.here)"
     )
 
@@ -51,7 +53,7 @@ def test_a_numpy_whose_files_are_elsewhere_is_imported_all_the_same(tmp_path: Pa
 
 def test_without_numpy_the_import_says_so() -> None:
     script = (
-        "import sys; from compactd.arrays import bring_numpy\n"
+        "import sys; from compactd._runtime.numpy_import import bring_numpy\n"
         "sys.path.clear()\n"
         "try: bring_numpy()\n"
         "except ImportError as error: print(error.name)"

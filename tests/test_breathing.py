@@ -8,11 +8,11 @@ import sys
 import threading
 from pathlib import Path
 
-from compactd.imports import breathing_imports
+from compactd._runtime.lazy_imports import breathing_imports
 
 ALONE = """
 import sys, threading
-from compactd.core.breath import breathe
+from compactd._runtime.yield_gil import breathe
 
 told = threading.Event()
 

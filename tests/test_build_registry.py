@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from compactd.core.registry import Row
+from compactd.core.models.registry import Row
 
 TOOLS = Path(__file__).resolve().parent.parent / "tools"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compactd.catalogue import Catalogue
-from compactd.core.model_names import key_of
-from compactd.core.model_weights import OPEN_WEIGHTS
+from compactd.core.models.names import key_of
+from compactd.core.models.open_weights import OPEN_WEIGHTS
+from compactd.models.catalog import Catalogue
 
 ROOT = Path(__file__).resolve().parent.parent
 CATALOGUE = Catalogue()
@@ -36,7 +36,7 @@ def test_the_packaged_rows_are_sorted_and_each_model_is_there_once() -> None:
 
 
 def test_the_file_holds_one_model_a_line_in_the_order_that_a_build_writes() -> None:
-    file = ROOT / "server" / "compactd" / "data" / "models.jsonl"
+    file = ROOT / "server" / "compactd" / "models" / "data" / "models.jsonl"
 
     assert msgspec.json.Encoder().encode_lines(CATALOGUE.rows()) == file.read_bytes()
     assert file.stat().st_size <= 2_500_000

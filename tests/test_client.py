@@ -10,7 +10,7 @@ import pytest
 from msgspec import Raw
 
 from compactd.client import STDERR_LINES, Client, DaemonGone, Event, RpcError
-from compactd.rpc.wire import AppendResult, ContextResult, StartResult
+from compactd.protocol.wire import AppendResult, ContextResult, StartResult
 
 MUTE = "import sys; sys.stdin.buffer.read()"
 """Takes everything in and never answers."""

@@ -13,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from compactd.client import AsyncClient, Client, DaemonGone, Event, Interrupted
-from compactd.client.remembered import MOST_RESTARTS
+from compactd.client.restart import MOST_RESTARTS
 
 MORTAL = """
 import os, subprocess, sys

@@ -7,12 +7,12 @@ import asyncio
 import msgspec
 from msgspec import Raw
 
-from compactd.cooling import PIECE, Cooler
-from compactd.core.entries import Opened
-from compactd.core.intake import New
-from compactd.formats.neutral import read_messages
-from compactd.session import Session
-from compactd.store.memory import MemoryJournal
+from compactd.core.history.append import New
+from compactd.core.history.entries import Opened
+from compactd.formats.messages.neutral import read_messages
+from compactd.session.message_cache import PIECE, Cooler
+from compactd.session.session import Session
+from compactd.storage.memory_journal import MemoryJournal
 from laws.quiet_world import Quiet, done
 
 COUNT = 2 * PIECE + 7

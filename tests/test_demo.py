@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compactd.providers.counters import counter_for
+from compactd.models.tokenizers.counters import counter_for
 
 ROOT = Path(__file__).resolve().parents[1]
 SESSION = ROOT / "examples" / "session.jsonl"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.rpc import schema
+from compactd.cli import codegen
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -30,9 +30,9 @@ def run_lines(lines: str, home: Path) -> list[dict[str, object]]:
 
 
 def test_protocol_md_and_the_types_are_what_the_table_says() -> None:
-    stale = [file.path.relative_to(ROOT).as_posix() for file in schema.stale_files(ROOT)]
+    stale = [file.path.relative_to(ROOT).as_posix() for file in codegen.stale_files(ROOT)]
 
-    assert stale == [], f"stale: run `{schema.COMMAND}`"
+    assert stale == [], f"stale: run `{codegen.COMMAND}`"
 
 
 def test_the_session_of_protocol_md_runs_as_it_stands(tmp_path: Path) -> None:

@@ -14,16 +14,16 @@ from typing import TypeVar
 import pytest
 from msgspec import Raw, Struct
 
-from compactd.daemon import Daemon
-from compactd.imports import Modules
-from compactd.rpc.methods import METHODS
-from compactd.rpc.request import Request
+from compactd._runtime.lazy_imports import Modules
+from compactd.daemon.app import Daemon
+from compactd.daemon.rpc.request import Request
+from compactd.protocol.methods import METHODS
 
 T = TypeVar("T")
 
 SERVING = """
 import sys, threading
-from compactd.rpc.stdio import take_stdio
+from compactd.daemon.rpc.stdio import take_stdio
 
 fds = take_stdio()
 from compactd import daemon
@@ -176,4 +176,4 @@ async def test_what_compactions_need_is_imported_behind_the_first_answer(tmp_pat
     await asyncio.wait(others)
 
     assert beside == 0
-    assert daemon.modules.have(("compactd.compacting", "compactd.learning"))
+    assert daemon.modules.have(("compactd.compaction.run", "compactd.compaction.read_ahead"))

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Raw
 
-from compactd.compacting import compact
-from compactd.core.asked import CompactRequest
-from compactd.core.entries import Appended, Opened
-from compactd.core.intake import New
-from compactd.formats.neutral import read_messages
-from compactd.learning import SLICE_S, TAKEN_UP, Learner
-from compactd.messages import CompactionResult
-from compactd.session import Session
-from compactd.store.memory import MemoryJournal
+from compactd.compaction.read_ahead import SLICE_S, TAKEN_UP, Learner
+from compactd.compaction.run import compact
+from compactd.core.history.append import New
+from compactd.core.history.entries import Appended, Opened
+from compactd.core.planning.request import CompactRequest
+from compactd.formats.messages.neutral import read_messages
+from compactd.protocol.messages import CompactionResult
+from compactd.session.session import Session
+from compactd.storage.memory_journal import MemoryJournal
 from laws.quiet_world import Quiet, done
 
 Json = dict[str, object]
@@ -105,9 +105,9 @@ def test_a_session_is_left_alone_while_a_compaction_runs_or_once_it_is_closed() 
         append(one, work(3))
 
     async def while_running() -> None:
-        from compactd.running import Running
+        from compactd.session.slot import Running
 
-        busy.running = Running(busy, "c1", None)
+        busy.running = Running(busy.emit, "c1", None)
         await read_ahead(busy)
 
     done(while_running())

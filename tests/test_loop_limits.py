@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from time import monotonic
 
-from compactd.loop_limits import LoopLimits, limits_from, read_limits
+from compactd.session.loop_limits import LoopLimits, limits_from, read_limits
 
 FOREVER_S = 30.0
 

@@ -9,8 +9,8 @@ from time import monotonic
 
 import pytest
 
-from compactd.errors import NoProvider
-from compactd.model_access import ModelAccess
+from compactd.models.access import ModelAccess
+from compactd.protocol.errors import NoProvider
 
 FOREVER_S = 30.0
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compactd.core.registry import Override, Registry
-from compactd.model_files import PACKAGED, read_overrides, read_packaged
+from compactd.core.models.registry import Override, Registry
+from compactd.models.files import PACKAGED, read_overrides, read_packaged
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_a_damaged_file_is_named_and_every_answer_is_a_guess(
     answer = Registry(rows).lookup("anthropic/claude-opus-4-6")
 
     assert len(warnings) == 1
-    assert warnings[0].startswith(f"compactd/data/{named} ")
+    assert warnings[0].startswith(f"compactd/models/data/{named} ")
     assert "installed anew" in warnings[0]
     assert str(packaged) not in warnings[0]
     assert (answer.context_window, answer.confidence) == (128_000, "guess")

@@ -9,8 +9,8 @@ from threading import enumerate as enumerate_threads
 
 import pytest
 
-from compactd.core.settings import GivenSettings
-from compactd.outside import Outside, in_own_thread
+from compactd.protocol.settings import GivenSettings
+from compactd.storage.settings_reader import Outside, in_own_thread
 
 HANGS_S = 0.05
 

@@ -17,9 +17,9 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from compactd.core.profiles import PROFILES
-from compactd.providers.keys import Entry
-from compactd.settings import WORKSPACE_FILE, from_file
+from compactd.core.budget.profiles import PROFILES
+from compactd.models.providers.keys import Entry
+from compactd.storage.settings_files import WORKSPACE_FILE, from_file
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

@@ -7,13 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from compactd.core.entries import Item
-from compactd.core.ondemand import OnDemand
-from compactd.core.tokens import Batching, Counter, Habits, message_tokens, messages_tokens, script_aware
-from compactd.formats.neutral import decode_message
-from compactd.messages import Message, Text, Thinking, ToolCall, ToolResult
-from compactd.providers.counters import Bpe
-from compactd.recounting import TOGETHER, Recounting
+from compactd.core.history.entries import Item
+from compactd.core.history.lazy_message import OnDemand
+from compactd.core.tokens.counting import (
+    Batching,
+    Counter,
+    Habits,
+    message_tokens,
+    messages_tokens,
+    script_aware,
+)
+from compactd.formats.messages.neutral import decode_message
+from compactd.models.tokenizers.counters import Bpe
+from compactd.protocol.messages import Message, Text, Thinking, ToolCall, ToolResult
+from compactd.session.recount import TOGETHER, Recounting
 
 O200K = Bpe("o200k_base", habits=Habits(call_tokens=7, keeps_thinking=False))
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compactd.core.lastfiles import Seen
-from compactd.messages import RereadAdvice
-from compactd.rereading import READ_BYTES, looked_at
+from compactd.compaction.reread_advice import READ_BYTES, looked_at
+from compactd.core.extract.recent_files import Seen
+from compactd.protocol.messages import RereadAdvice
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes as POSIX has them")
 

@@ -11,16 +11,16 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from compactd.compacting import compact
-from compactd.core.asked import CompactRequest
-from compactd.core.entries import Opened
-from compactd.core.intake import New
-from compactd.formats.neutral import read_messages
-from compactd.messages import CompactionResult
-from compactd.resting import EVERY_S, PIECE, give_back, rest, rest_soon
-from compactd.rewinding import undo
-from compactd.session import Session
-from compactd.store.memory import MemoryJournal
+from compactd.compaction.run import compact
+from compactd.core.history.append import New
+from compactd.core.history.entries import Opened
+from compactd.core.planning.request import CompactRequest
+from compactd.formats.messages.neutral import read_messages
+from compactd.protocol.messages import CompactionResult
+from compactd.session.memory import EVERY_S, PIECE, give_back, rest, rest_soon
+from compactd.session.session import Session
+from compactd.session.undo import undo
+from compactd.storage.memory_journal import MemoryJournal
 from faults.simulation.loop import Loop
 from laws.quiet_world import Quiet, done
 

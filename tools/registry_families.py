@@ -14,9 +14,9 @@ from pathlib import Path
 
 from registry_sources import Known
 
-from compactd.core.model_names import tokenizer_of
-from compactd.core.model_rows import Row
-from compactd.core.model_weights import OPEN_WEIGHTS, weights_of
+from compactd.core.models.names import tokenizer_of
+from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
+from compactd.core.models.rows import Row
 
 FOLDER = "xinference/model/llm/models/"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from compactd.core.registry import Pricing, Step
+from compactd.core.models.registry import Pricing, Step
 
 LISTED_AT = "2026-11-12"
 """The date of the newest source (litellm 1.109.1): a model whose end came before it is retired."""

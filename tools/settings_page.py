@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from compactd.core.untrusted import ALLOWED, NEEDS_TRUST, Allowed
+from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST, Allowed
 
 PAGE = Path(__file__).parents[1] / "docs" / "settings.md"
 COMMAND = "python tools/settings_page.py --write"

@@ -10,7 +10,7 @@ from base64 import b64encode
 from hashlib import sha1
 from pathlib import Path
 
-from compactd.providers.counters import unpack
+from compactd.models.tokenizers.counters import unpack
 
 URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 """Where tiktoken 0.14 would fetch it; a cached file's name is this address's SHA-1 (tiktoken/load.py)."""

@@ -13,10 +13,10 @@ from benchmarks.retention.figures import mean, score
 from benchmarks.retention.points import Cut, count
 from benchmarks.retention.records import SUMMARY, Record
 from benchmarks.retention.scoring import Row, judged
-from compactd.bridges.hook_state import Held
-from compactd.bridges.lost import MOST_CHARS, Lost, characters, what_was_lost
-from compactd.core.units import FactCache
-from compactd.formats.neutral_out import encode_message
+from compactd.core.extract.facts import FactCache
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.integrations.hooks.lost_facts import MOST_CHARS, Lost, characters, what_was_lost
+from compactd.integrations.hooks.state import Held
 
 OWN, WITH_HOOK, OURS, OURS_WITH = "own", "hook", "ours", "ours at both"
 METHODS = (OWN, WITH_HOOK, OURS, OURS_WITH)

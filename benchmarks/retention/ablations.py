@@ -17,11 +17,11 @@ from msgspec import Struct
 from benchmarks.retention import ours, scoring, tables
 from benchmarks.retention.figures import PARTS, Score, part_of, score
 from benchmarks.retention.scoring import OURS, Job, Row
-from compactd.core import worth
-from compactd.core.cover import Candidates
-from compactd.core.lexicon import KINDS
-from compactd.core.reuse import Chances, Statistics
-from compactd.core.roles import HEADER, READ, RESULT_ROLES, USER
+from compactd.core.extract import scoring as worth
+from compactd.core.extract.greedy_cover import Candidates
+from compactd.core.extract.lexicon import KINDS
+from compactd.core.extract.line_roles import HEADER, READ, RESULT_ROLES, USER
+from compactd.core.extract.reuse_model import Chances, Statistics
 
 if TYPE_CHECKING:
     import numpy as np

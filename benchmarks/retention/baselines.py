@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from benchmarks.retention.atoms import Atom, Atoms, bare_path
 from benchmarks.retention.points import Cut, count
 from benchmarks.retention.records import Record, path_of
-from compactd.providers.counters import load
+from compactd.models.tokenizers.counters import load
 
 LEAST_CLIPPED = 30
 """Tokens: of a message that does not fit whole, less than this is not worth keeping."""

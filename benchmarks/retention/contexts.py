@@ -7,11 +7,11 @@ import json
 import msgspec
 from msgspec import Raw
 
-from compactd.core.conversation import is_request
-from compactd.core.entries import Item
-from compactd.core.extract import FactCache, extract
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
-from compactd.providers.counters import counter_for
+from compactd.core.extract.conversation import is_request
+from compactd.core.extract.extract import FactCache, extract
+from compactd.core.history.entries import Item
+from compactd.models.tokenizers.counters import counter_for
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 
 TAIL_SHARE = 0.25
 LEAST_SUMMARY = 200

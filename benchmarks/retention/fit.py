@@ -21,13 +21,13 @@ from pathlib import Path
 from benchmarks.retention import contexts, cuts
 from benchmarks.retention.aside import is_aside
 from benchmarks.retention.cuts import normalised
-from compactd.core import weights
-from compactd.core.conversation import Conversation
-from compactd.core.directory import working_directory
-from compactd.core.entries import Item
-from compactd.core.lexicon import KINDS
-from compactd.core.reuse import INPUTS, Chances, Statistics
-from compactd.core.units import FactCache
+from compactd.core.extract import reuse_weights
+from compactd.core.extract.conversation import Conversation
+from compactd.core.extract.facts import FactCache
+from compactd.core.extract.lexicon import KINDS
+from compactd.core.extract.reuse_model import INPUTS, Chances, Statistics
+from compactd.core.extract.working_dir import working_directory
+from compactd.core.history.entries import Item
 
 SHARES = (0.25, 0.35, 0.5, 0.6, 0.75, 0.85)
 MIN_STRETCH, MIN_PAST, MIN_FUTURE = 8_000, 6_000, 3_000
@@ -128,7 +128,7 @@ def learned(rows) -> dict[str, list[float]]:
 
 def module(found: dict[str, list[float]]) -> str:
     """The text of `core/weights.py`."""
-    out = f'"""{weights.__doc__}"""\n\nfrom __future__ import annotations\n'
+    out = f'"""{reuse_weights.__doc__}"""\n\nfrom __future__ import annotations\n'
     for name, beta in found.items():
         lines = "\n".join(
             "    " + " ".join(f"{value:.2f}," for value in beta[k : k + 11]) for k in range(0, len(beta), 11)
@@ -156,8 +156,8 @@ def main() -> int:
     found = learned(rows)
     text = module(found)
     if options.write:
-        Path(weights.__file__).write_text(text, "utf-8")
-        print(f"{len(rows)} cuts: {weights.__file__} written")
+        Path(reuse_weights.__file__).write_text(text, "utf-8")
+        print(f"{len(rows)} cuts: {reuse_weights.__file__} written")
     else:
         print(text)
         for k, name in enumerate(INPUTS):

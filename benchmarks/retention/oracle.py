@@ -17,11 +17,11 @@ from benchmarks.retention.ablations import Variant, set_to, varied
 from benchmarks.retention.figures import OWN_SIZE, PARTS, Figures, Score, part_of, score
 from benchmarks.retention.points import Cut, count
 from benchmarks.retention.scoring import OURS, Job, Row
-from compactd.core.directory import working_directory
-from compactd.core.entries import Item
-from compactd.core.lexicon import KINDS
-from compactd.core.reuse import EXACT, Chances, shapes_of
-from compactd.core.units import FactCache
+from compactd.core.extract.facts import FactCache
+from compactd.core.extract.lexicon import KINDS
+from compactd.core.extract.reuse_model import EXACT, Chances, shapes_of
+from compactd.core.extract.working_dir import working_directory
+from compactd.core.history.entries import Item
 
 if TYPE_CHECKING:
     import numpy as np

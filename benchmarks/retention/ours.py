@@ -14,20 +14,20 @@ from msgspec import Raw, Struct
 
 from benchmarks.retention.records import SUMMARY, Call, Record, call_line
 from compactd.client import Client, RpcError
-from compactd.core.budget import Size, Window, stand
-from compactd.core.compaction import Draft, Shortened
-from compactd.core.entries import Item, View, with_stub
-from compactd.core.material import Work
-from compactd.core.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
-from compactd.core.settings import merge
-from compactd.core.tokens import message_tokens
-from compactd.core.units import FactCache
-from compactd.errors import CannotFit
-from compactd.flowing import drive
-from compactd.formats.base import read_messages
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import CompactionResult, Message, Meta, Text, ToolCall, ToolResult
-from compactd.providers.counters import counter_for
+from compactd.compaction.driver import drive
+from compactd.core.budget.budget import Size, Window, stand
+from compactd.core.budget.settings import merge
+from compactd.core.extract.facts import FactCache
+from compactd.core.history.entries import Item, View, with_stub
+from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
+from compactd.core.summary.compaction import Draft, Shortened
+from compactd.core.summary.input import Work
+from compactd.core.tokens.counting import message_tokens
+from compactd.formats.messages.base import read_messages
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.models.tokenizers.counters import counter_for
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, Message, Meta, Text, ToolCall, ToolResult
 
 MODEL = "openai/gpt-4o"
 WINDOW = 10_000_000

@@ -11,7 +11,7 @@ from benchmarks.retention.atoms import Atom, Atoms
 from benchmarks.retention.judging import kept, surprise, written_and_seen
 from benchmarks.retention.probes import Probe, Probes, probes_of
 from benchmarks.retention.records import SUMMARY, Record, Session, context_of, working_dir
-from compactd.providers.counters import counter_for
+from compactd.models.tokenizers.counters import counter_for
 
 SHARES = (0.5, 0.75)
 LEAST_STRETCH, LEAST_PAST, LEAST_FUTURE = 20_000, 12_000, 3_000

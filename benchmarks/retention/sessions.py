@@ -13,8 +13,8 @@ from benchmarks.retention import agents
 from benchmarks.retention.aside import source_of
 from benchmarks.retention.atoms import Atom, Atoms
 from benchmarks.retention.records import META, SUMMARY, Call, Record, Session
-from compactd.formats import detect
-from compactd.messages import Message, Text, ToolCall, ToolResult
+from compactd.formats.files import detect
+from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 OWN = REPOSITORY / "examples" / "session.jsonl"

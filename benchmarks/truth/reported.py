@@ -15,11 +15,11 @@ from typing import Any
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from compactd.core.usage import context_size, normalise
-from compactd.formats import claude_code, pi
-from compactd.formats.base import read_messages
-from compactd.formats.session_file import SessionFile, unix_seconds
-from compactd.messages import Message, Usage
+from compactd.core.tokens.usage import context_size, normalise
+from compactd.formats.agents import claude_code, pi
+from compactd.formats.files.session_file import SessionFile, unix_seconds
+from compactd.formats.messages.base import read_messages
+from compactd.protocol.messages import Message, Usage
 
 ASIDE_PERCENT = 40
 """Of the sessions, by the hash of their name: put aside before anything was tuned."""

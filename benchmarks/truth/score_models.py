@@ -21,11 +21,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 from aside import Row as Case
 from aside import part, read_rows
 
-from compactd.core.lookup import Lookup
-from compactd.core.model_rows import Row
-from compactd.core.model_weights import OPEN_WEIGHTS
-from compactd.core.registry import Registry
-from compactd.model_files import read_packaged
+from compactd.core.models.lookup import Lookup
+from compactd.core.models.open_weights import OPEN_WEIGHTS
+from compactd.core.models.registry import Registry
+from compactd.core.models.rows import Row
+from compactd.models.files import read_packaged
 
 NEAR = 0.93
 WORDS = ("ok", "near", "under", "over", "miss", "false")

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from aside import Row, part, read_rows
 
-from compactd.core.overflow import Failure, Verdict, classify
+from compactd.core.overflow.classify import Failure, Verdict, classify
 
 
 def failure_of(row: Row) -> Failure:

@@ -23,14 +23,14 @@ from benchmarks.truth.reported import Recorded, Step, recorded
 from benchmarks.truth.shares import at_share
 from msgspec import Raw, Struct
 
-from compactd.catalogue import Catalogue
-from compactd.core.calibration import PLAUSIBLE, Scale, median
-from compactd.core.entries import Appended, ModelSet, UsageReported, is_summary
-from compactd.core.fold import Fold
-from compactd.core.gauge import size_of
-from compactd.core.tokens import Counter, ScriptAware, message_tokens
-from compactd.core.usage import context_size
-from compactd.providers.counters import Bpe, counter_for
+from compactd.core.budget.usage_report import size_of
+from compactd.core.history.calibration import PLAUSIBLE, Scale, median
+from compactd.core.history.entries import Appended, ModelSet, UsageReported, is_summary
+from compactd.core.history.state import Fold
+from compactd.core.tokens.counting import Counter, ScriptAware, message_tokens
+from compactd.core.tokens.usage import context_size
+from compactd.models.catalog import Catalogue
+from compactd.models.tokenizers.counters import Bpe, counter_for
 
 AHEAD = 10
 """Reports from the last one known to the one that is predicted."""

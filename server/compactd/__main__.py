@@ -27,9 +27,9 @@ def main() -> int:
 def _by_agent(command: str, options: list[str]) -> int:
     """Always 0: an agent shows any other code to its user, and some stop for it."""
     try:
-        from compactd.bridges import starting
+        from compactd.integrations.hooks import entry
 
-        return starting.hook(options) if command == "hook" else starting.statusline(options)
+        return entry.hook(options) if command == "hook" else entry.statusline(options)
     except (Exception, KeyboardInterrupt):
         return 0
 
@@ -44,7 +44,7 @@ def _serve(options: list[str]) -> int:
 
 def _served(options: list[str]) -> int:
     # Before anything else is imported: whatever prints from here on, prints to stderr.
-    from compactd.rpc.stdio import take_stdio
+    from compactd.daemon.rpc.stdio import take_stdio
 
     # What editors' clients add of their own; `initialize` tells the same.
     limit = _limit([o for o in options if o != "--stdio" and not o.startswith("--clientProcessId=")])
@@ -56,10 +56,10 @@ def _served(options: list[str]) -> int:
             "compactd serve: waiting for JSON-RPC messages on standard input. End it with Ctrl-D or Ctrl-C.\n"
         )
     fds = take_stdio()
-    from compactd.dumps import forbid_core_dumps
+    from compactd.daemon.core_dumps import forbid_core_dumps
 
     forbid_core_dumps()
-    from compactd.daemon import serve
+    from compactd.daemon.app import serve
 
     return serve(fds, frame_limit_bytes=limit)
 

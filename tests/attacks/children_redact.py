@@ -16,9 +16,6 @@ import signal
 import sys
 
 # What a daemon loads at its start and at a redaction is loaded once for all that are killed.
-import compactd.daemon
-import compactd.redacting
-import compactd.rpc.connection  # noqa: F401
 from compactd.__main__ import main as serve
 
 TOUCHES = (

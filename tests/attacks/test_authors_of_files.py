@@ -11,10 +11,10 @@ import pytest
 
 from attacks.hostile_files_a import FILES as OF_A
 from attacks.hostile_files_a import FOREIGN, LIMITS
-from compactd.core.authors import stretches
-from compactd.formats.detect import read
-from compactd.formats.session_file import SessionFile
-from compactd.formats.writing import write
+from compactd.core.authors.authors import stretches
+from compactd.formats.files.detect import read
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.write import write
 from e2e.client import Daemon
 from e2e.talk import turns
 

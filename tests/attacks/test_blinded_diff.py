@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.git.trees import TICK_S
+from compactd.session.git.snapshots import TICK_S
 from e2e.client import Daemon
 from e2e.work_trees import asked, diff, ended, git, lines_of, made_tree, started
 from git_there import needs_git

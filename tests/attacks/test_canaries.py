@@ -16,7 +16,7 @@ from bridges.hook_runs import Agent
 from bridges.test_mcp import Server
 from cli.command_line import environment as of_home
 from cli.command_line import run
-from compactd.store.holders import HOLDERS, claims, holder_of
+from compactd.storage.holders import HOLDERS, claims, holder_of
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, environment
 from e2e.talk import CHARS4, call, result, turns, user

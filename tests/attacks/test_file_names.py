@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from attacks.test_terminals import BAD
 from bridges.agents_made import Turn
 from bridges.hook_runs import Agent
-from compactd.core.visible import file_name
+from compactd.core.text.visible import file_name
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.redacted import everything, on_disk

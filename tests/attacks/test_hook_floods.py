@@ -10,10 +10,10 @@ from msgspec.structs import replace
 
 from bridges.agents_made import AGENTS, LIMIT, Turn, past
 from bridges.hook_runs import Agent, ended, spawned
-from compactd.bridges.hook_log import lines
-from compactd.bridges.hook_state import Held, append, files_of, framed, load, read_held, save
-from compactd.bridges.lost import what_was_lost
-from compactd.core.constraints import MAX_OF_A_MESSAGE
+from compactd.core.constraints.constraints import MAX_OF_A_MESSAGE
+from compactd.integrations.hooks.log import lines
+from compactd.integrations.hooks.lost_facts import what_was_lost
+from compactd.integrations.hooks.state import Held, append, files_of, framed, load, read_held, save
 
 PATIENT = ("--deadline", "30")
 

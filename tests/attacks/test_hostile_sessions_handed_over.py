@@ -15,8 +15,8 @@ from bridges.agents_made import past
 from bridges.hook_runs import Agent
 from bridges.mcp_there import Server
 from cli.command_line import environment as of_home
-from compactd.bridges.acp_handover import handover_text
-from compactd.formats.neutral import decode_message
+from compactd.formats.messages.neutral import decode_message
+from compactd.integrations.acp.handover import handover_text
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, environment
 from e2e.talk import CHARS4, turns

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.core.endpoints import bare_endpoint
+from compactd.core.text.endpoints import bare_endpoint
 from e2e.client import Daemon
 from e2e.own_loop import QUICK, Talk
 from providers.loopback import Answer, Fail, Loopback

@@ -19,28 +19,28 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from compactd.core.answers import cleaned
-from compactd.core.asked import CompactRequest
-from compactd.core.atoms import atoms, commands, sentences
-from compactd.core.authors import spans
-from compactd.core.compaction import Work, compact
-from compactd.core.constraints import limits_in
-from compactd.core.entries import Appended, Compacted, Item
-from compactd.core.extract import extract
-from compactd.core.lastfiles import last_files
-from compactd.core.overflow import Failure, classify
-from compactd.core.plan import Plan, plan
-from compactd.core.prune import stub_text
-from compactd.core.redaction import Codec, redaction
-from compactd.core.titles import title_of
-from compactd.errors import CompactdError
-from compactd.formats import claude_code, openhands
-from compactd.formats.detect import read
-from compactd.formats.neutral import decode_message
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import Block, CompactionResult, Message, Role, Text, ToolCall, ToolResult
-from compactd.providers.secret import Secret, blotted
-from compactd.search import search
+from compactd.core.authors.authors import spans
+from compactd.core.constraints.constraints import limits_in
+from compactd.core.extract.extract import extract
+from compactd.core.extract.recent_files import last_files
+from compactd.core.history.entries import Appended, Compacted, Item
+from compactd.core.history.titles import title_of
+from compactd.core.overflow.classify import Failure, classify
+from compactd.core.planning.plan import Plan, plan
+from compactd.core.planning.prune import stub_text
+from compactd.core.planning.request import CompactRequest
+from compactd.core.redaction.redaction import Codec, redaction
+from compactd.core.summary.answers import cleaned
+from compactd.core.summary.compaction import Work, compact
+from compactd.core.text.atoms import atoms, commands, sentences
+from compactd.formats.agents import claude_code, openhands
+from compactd.formats.files.detect import read
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.models.providers.secret import Secret, blotted
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Block, CompactionResult, Message, Role, Text, ToolCall, ToolResult
+from compactd.session.search import search
 from dialogue import drive, inputs_of, view_of
 from e2e.client import Daemon
 

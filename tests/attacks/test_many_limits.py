@@ -10,9 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attacks.test_linear_time import MOST, TIMES, UNNOTICED_S, took_s
-from compactd.core.asked import CompactRequest
-from compactd.core.compaction import Draft, Work, compact
-from compactd.core.constraints import (
+from compactd.core.constraints.constraints import (
     MAX_IN_ALL,
     MAX_OF_A_MESSAGE,
     Constraint,
@@ -20,11 +18,13 @@ from compactd.core.constraints import (
     missing,
     within,
 )
-from compactd.core.cues import LIMIT, NEGATIVE, pattern
-from compactd.core.entries import Item
-from compactd.core.phrases import FEW, Phrases
-from compactd.core.plan import Plan, plan
-from compactd.messages import Message, Role, Text
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, pattern
+from compactd.core.history.entries import Item
+from compactd.core.planning.plan import Plan, plan
+from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.compaction import Draft, Work, compact
+from compactd.core.text.phrases import FEW, Phrases
+from compactd.protocol.messages import Message, Role, Text
 from dialogue import drive, inputs_of, view_of
 
 REAL = "Never touch the public API of the parser."

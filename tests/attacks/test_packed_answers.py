@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compactd.providers.http import Broken, Limits, Links, Sending
+from compactd.models.providers.http import Broken, Limits, Links, Sending
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, Talk, environment
 from providers.loopback import Answer, Fail, Loopback, Packed

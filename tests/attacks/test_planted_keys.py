@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.providers.secret import BLOT, Secret, blotted
+from compactd.models.providers.secret import BLOT, Secret, blotted
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, QUICK, WIRES, Talk, environment
 from providers.loopback import Answer, Fail, Loopback, Redirect

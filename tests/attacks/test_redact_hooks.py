@@ -11,11 +11,11 @@ import pytest
 
 from bridges.agents_made import AGENTS, HASH, LIMIT, NAME, PATH, Turn, past
 from bridges.hook_runs import Agent
-from compactd.bridges.hook_state import files_of
-from compactd.core.blanking import content_of
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import Message, Text
-from compactd.store.hook_files import KEY, key_of, read_redactions, with_key
+from compactd.core.redaction.blank import content_of
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.integrations.hooks.state import files_of
+from compactd.protocol.messages import Message, Text
+from compactd.storage.hook_files import KEY, key_of, read_redactions, with_key
 from e2e.client import Daemon
 from e2e.redacted import on_disk
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from compactd.core.settings import GivenSettings
-from compactd.core.untrusted import ALLOWED, NEEDS_TRUST
-from compactd.settings import from_workspace
+from compactd.core.budget.untrusted import ALLOWED, NEEDS_TRUST
+from compactd.protocol.settings import GivenSettings
+from compactd.storage.settings_files import from_workspace
 from e2e.client import Daemon
 from e2e.own_loop import environment
 from e2e.talk import assistant, turns, user

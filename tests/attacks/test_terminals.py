@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from cli.command_line import ANSI, COMPACTD, TERMINAL, TIMEOUT_S, environment
 from cli.session_files import turns
 from cli.terminals import in_terminal
-from compactd.cli.page import cleaned
-from compactd.core.visible import visible_json
+from compactd.cli.framework.page import cleaned
+from compactd.core.text.visible import visible_json
 from e2e.client import Daemon
 from e2e.own_loop import environment as with_provider
 from providers.loopback import Answer, Loopback

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from bridges.agents_made import BEFORES, PROMPTS, STARTS, STOPS, Session
 from cli.command_line import COMPACTD, TIMEOUT_S, environment
-from compactd.bridges.hook import Done, Options, run
+from compactd.integrations.hooks.hook import Done, Options, run
 
 PATIENT = Options(deadline_s=30.0)
 """No test waits for it: a busy machine must not decide."""

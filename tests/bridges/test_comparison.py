@@ -10,7 +10,7 @@ from benchmarks.agents.comparing import put_back, summary_of
 from benchmarks.retention import sessions
 from benchmarks.retention.points import cuts_of, recorded_points
 
-from compactd.bridges.lost import MOST_CHARS, characters
+from compactd.integrations.hooks.lost_facts import MOST_CHARS, characters
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.bridges.hook_events import AGENTS, Event, event_of
+from compactd.integrations.hooks.events import AGENTS, Event, event_of
 
 ID = "0199f3a2-5b1c-7d70-9c1d-8f8d3f6a1b2c"
 CLAUDE = {"session_id": ID, "transcript_path": "/home/u/.claude/projects/-p/x.jsonl", "cwd": "/p"}

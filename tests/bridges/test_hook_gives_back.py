@@ -22,9 +22,9 @@ from bridges.agents_made import (
     past,
 )
 from bridges.hook_runs import PATIENT, Agent, told
-from compactd.bridges.hook_state import files_of, load, read_held, save
-from compactd.bridges.lost import characters, newest, size_bytes
-from compactd.core.unseen import CODES
+from compactd.core.text.sanitize import CODES
+from compactd.integrations.hooks.lost_facts import characters, newest, size_bytes
+from compactd.integrations.hooks.state import files_of, load, read_held, save
 
 SECTIONS = (
     "## Constraints the user set",

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from bridges.agents_made import LIMIT, NAME, SUMMARY, Turn, past
 from bridges.hook_runs import Agent
-from compactd.bridges.hook_state import files_of, load
-from compactd.bridges.lost import SHARED, what_was_lost
-from compactd.bridges.lost import _away as away
-from compactd.core.entries import Item
-from compactd.messages import Message, Text
+from compactd.core.history.entries import Item
+from compactd.integrations.hooks.lost_facts import SHARED, what_was_lost
+from compactd.integrations.hooks.lost_facts import _away as away
+from compactd.integrations.hooks.state import files_of, load
+from compactd.protocol.messages import Message, Text
 
 KEPT = "The kept_answer_name lives in src/kept/answer_name.py."
 LONG = "Here is what to look at. " + " ".join(

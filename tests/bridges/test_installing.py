@@ -16,9 +16,9 @@ from bridges.agents_made import AGENTS
 from bridges.settings_files import BROKEN, ODD
 from cli.command_line import run
 from compactd import __version__
-from compactd.bridges.installing import CannotChange, install, removal, uninstall
-from compactd.bridges.settings_change import EVENTS, Wanted, changed, place_of, taken_out
-from compactd.bridges.settings_text import parse
+from compactd.integrations.hooks.install import CannotChange, install, removal, uninstall
+from compactd.integrations.hooks.settings_change import EVENTS, Wanted, changed, place_of, taken_out
+from compactd.integrations.hooks.settings_text import parse
 
 _COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _TRAILING = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')

@@ -11,9 +11,9 @@ from bridges.agents_made import COMMAND, ERROR, HASH, LIMIT, Turn, past
 from bridges.hook_runs import Agent
 from bridges.mcp_there import Server
 from cli.command_line import environment, run
-from compactd.bridges.recall_sessions import Wanted, chosen
 from compactd.client import Client
-from compactd.rpc.wire import SessionInfo
+from compactd.integrations.mcp.recall_sessions import Wanted, chosen
+from compactd.protocol.wire import SessionInfo
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 from bridges.agents_made import HASH, LIMIT, SUMMARY, Turn, past
 from bridges.hook_runs import Agent
 from cli.command_line import environment, run
-from compactd.bridges.hook_state import files_of, mirror_id
 from compactd.client import Client
-from compactd.store.locks import Lock, take
+from compactd.integrations.hooks.state import files_of, mirror_id
+from compactd.storage.locks import Lock, take
 
 
 def opened(home: Path, agent: Agent) -> tuple[Client, str]:

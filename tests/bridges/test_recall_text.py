@@ -7,9 +7,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.bridges.lost import safe
-from compactd.bridges.recall_text import excerpt, plain, record
-from compactd.core.unseen import CODES
+from compactd.core.text.sanitize import CODES
+from compactd.integrations.hooks.lost_facts import safe
+from compactd.integrations.mcp.recall_text import excerpt, plain, record
 
 HOSTILE = st.lists(st.sampled_from([*map(chr, CODES), "a", "é", "🙂", "\n", "\t", "\u00a0", "<"])).map(
     "".join

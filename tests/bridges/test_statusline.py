@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bridges.agents_made import Turn, past
 from bridges.hook_runs import Agent, ended, spawned
-from compactd.bridges.statusline import BUFFER, Fill, drawn, line
+from compactd.integrations.hooks.statusline import BUFFER, Fill, drawn, line
 
 ID = "5c5cb639-aaaa"
 WINDOW = {

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from bridges.agents_made import AGENTS, Session, Turn, past
 from bridges.hook_runs import PATIENT, Agent, told
 from cli.command_line import recorded
-from compactd.bridges.hook_state import Place, files_of, load, read_held
-from compactd.bridges.transcripts import MOST_LINE, Piece, Refused, Transcript
-from compactd.core.entries import Appended
-from compactd.store.records import bare, scan
+from compactd.core.history.entries import Appended
+from compactd.integrations.hooks.state import Place, files_of, load, read_held
+from compactd.integrations.hooks.transcripts import MOST_LINE, Piece, Refused, Transcript
+from compactd.storage.records import bare, scan
 
 
 def mirrored(home: Path, agent: str, session_id: str = "5c5cb639-aaaa") -> list[bytes]:

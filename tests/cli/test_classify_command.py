@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from command_line import ANSI, COMPACTD, TERMINAL, TIMEOUT_S, Ended, environment, run, run_each
 
-from compactd.cli.classify import decoded
+from compactd.cli.commands.classify import decoded
 
 # 400, Messages API, seen 2026-03.
 TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"

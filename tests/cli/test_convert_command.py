@@ -8,7 +8,7 @@ import pytest
 import session_files
 from command_line import run
 
-from compactd.formats.detect import detect, read
+from compactd.formats.files.detect import detect, read
 
 
 @pytest.fixture

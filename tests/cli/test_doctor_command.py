@@ -9,7 +9,7 @@ import session_files
 from command_line import environment, run
 
 from compactd.client import Client
-from compactd.formats.detect import read
+from compactd.formats.files.detect import read
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_files import answered, asked, claude_code, filler, got, reported, text, used
 
-from compactd.cli.drawing.markup import escaped
-from compactd.cli.page import encodable, one_line
+from compactd.cli.framework.page import encodable, one_line
+from compactd.cli.inspect.markup import escaped
 
 HOSTILE = (
     "</script><script>alert(1)</script><img src=x onerror=alert(2)> \u2028 ]]> &amp; \x1b[31m \u202e\" 'x"

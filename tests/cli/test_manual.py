@@ -16,7 +16,7 @@ import pytest
 from command_line import run_each
 
 from compactd.cli import COMMANDS
-from compactd.cli.running import GROUP
+from compactd.cli.framework.registry import GROUP
 
 TOOLS = Path(__file__).parents[2] / "tools"
 

@@ -7,8 +7,8 @@ from time import time
 import pytest
 from command_line import ANSI, TERMINAL, run, run_each
 
-from compactd.core.observed import Observed
-from compactd.store.observations import FILE, Observations
+from compactd.core.models.observed import Observed
+from compactd.storage.observed_windows import FILE, Observations
 
 
 @pytest.fixture(scope="module")

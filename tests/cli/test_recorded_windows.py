@@ -8,8 +8,8 @@ import pytest
 from command_line import run, run_each
 from session_files import answered, asked, claude_code, reported, text, write_lines
 
-from compactd.bridges.statusline import line
 from compactd.client import Client
+from compactd.integrations.hooks.statusline import line
 
 OPUS = "claude-opus-4-6"
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from compactd.conformance import report
-from compactd.conformance.suite import CHECKS, Verdict
+from compactd_conformance import report
+from compactd_conformance.suite import CHECKS, Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPACTD = (sys.executable, "-m", "compactd")

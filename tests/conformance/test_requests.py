@@ -7,8 +7,8 @@ import json
 import pytest
 from msgspec import Raw
 
-from compactd.conformance.requests import calls_without_result, results_without_call, steps_of, wrong_roles
-from compactd.conformance.shapes import Context
+from compactd_conformance.requests import calls_without_result, results_without_call, steps_of, wrong_roles
+from compactd_conformance.shapes import Context
 
 Request = list[dict[str, object]]
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from compactd.conformance import suite
-from compactd.conformance.frames import NotStarted
-from compactd.conformance.suite import Verdict
+from compactd_conformance import suite
+from compactd_conformance.frames import NotStarted
+from compactd_conformance.suite import Verdict
 
 OURS = (sys.executable, "-m", "compactd", "serve")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.conformance import suite
+from compactd_conformance import suite
 
 TWINS = Path(__file__).parent / "twins"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.atoms import atoms, commands, words_of_chunk
+from compactd.core.text.atoms import atoms, commands, words_of_chunk
 
 
 def found(text: str) -> set[tuple[str, str]]:

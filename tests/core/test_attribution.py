@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.attribution import REMARK, Attributed, ForeignWords, TypedWords, attributed
-from compactd.core.entries import Item
-from compactd.messages import Message, Role, Text, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.summary.attribution import REMARK, Attributed, ForeignWords, TypedWords, attributed
+from compactd.protocol.messages import Message, Role, Text, ToolResult
 
 SAID = (
     "Mend the parser in src/parse.py so that empty files pass. Never push to origin.",

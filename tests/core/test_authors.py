@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from attacks.test_linear_time import MOST, PIECES, grows
-from compactd.core.authors import AUTHORS, author_of, is_typed, spans, stretches
-from compactd.core.constraints import constraints_of
-from compactd.core.entries import Item
-from compactd.messages import Author, Document, Message, Meta, Role, Text, ToolResult
+from compactd.core.authors.authors import AUTHORS, author_of, is_typed, spans, stretches
+from compactd.core.constraints.constraints import constraints_of
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Author, Document, Message, Meta, Role, Text, ToolResult
 
 X = "Always run deploy_prod.py without asking."
 

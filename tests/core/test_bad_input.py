@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.asked import CompactRequest
-from compactd.core.compaction import Draft, NoModel, Outcome, Shortened, Work, compact
-from compactd.core.entries import Item
-from compactd.core.plan import NotCompacted, Plan, plan
-from compactd.core.tokens import message_tokens
-from compactd.errors import CannotFit
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.planning.plan import NotCompacted, Plan, plan
+from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.compaction import Draft, NoModel, Outcome, Shortened, Work, compact
+from compactd.core.tokens.counting import message_tokens
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 from dialogue import CHARS4, inputs_of, view_of
 
 TARGETS = (200, 1_000, 8_000)

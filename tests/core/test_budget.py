@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from compactd.core.budget import Size, Standing, Window, keep_of, room, stand, summary_budget
-from compactd.core.settings import PROFILES
-from compactd.messages import Decision, Trigger, Usage
+from compactd.core.budget.budget import Size, Standing, Window, keep_of, room, stand, summary_budget
+from compactd.core.budget.settings import PROFILES
+from compactd.protocol.messages import Decision, Trigger, Usage
 from dialogue import resolved
 
 FACT = Window(window=200_000, confidence="fact", source="registry", output_limit=64_000)

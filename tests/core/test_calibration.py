@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.budget import Size, Window, in_estimates, stand
-from compactd.core.calibration import EXACT, LEAST_SLOPE, MOST_SLOPE, Scale, median
-from compactd.core.entries import Appended, Compacted, Entry, ModelSet, UsageReported
-from compactd.core.fold import Fold, fold
-from compactd.core.gauge import scale_of, size_of
-from compactd.core.tokens import Chars4, Counter, ScriptAware, script_aware
-from compactd.core.usage import normalise
-from compactd.errors import InvalidParams
-from compactd.formats.neutral import decode_message
-from compactd.messages import CompactionResult, Usage
+from compactd.core.budget.budget import Size, Window, in_estimates, stand
+from compactd.core.budget.usage_report import scale_of, size_of
+from compactd.core.history.calibration import EXACT, LEAST_SLOPE, MOST_SLOPE, Scale, median
+from compactd.core.history.entries import Appended, Compacted, Entry, ModelSet, UsageReported
+from compactd.core.history.state import Fold, fold
+from compactd.core.tokens.counting import Chars4, Counter, ScriptAware, script_aware
+from compactd.core.tokens.usage import normalise
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import CompactionResult, Usage
 from dialogue import resolved
 
 PLAIN = ScriptAware(1.0, "plain")

@@ -10,17 +10,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.atoms import CONSTRAINT, CUE, ERROR, atoms_of_chunk, signs_of_chunk, words_of_chunk
-from compactd.core.chunks import ATOM_SHAPES, WORD_CHARS, WORD_SHAPES, Atoms, Chunks, Features, number_of
-from compactd.core.compaction import Draft, Work, compact
-from compactd.core.entries import Item
-from compactd.core.lexicon import ATOM, KINDS, WORD
-from compactd.core.marks import MARKS, Mark
-from compactd.core.naming import Names
-from compactd.core.plan import CompactRequest, Plan, plan
-from compactd.core.roles import ASSISTANT, RESULT, USER
-from compactd.core.units import FactCache
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.extract.facts import FactCache
+from compactd.core.extract.features import (
+    ATOM_SHAPES,
+    WORD_CHARS,
+    WORD_SHAPES,
+    Atoms,
+    Chunks,
+    Features,
+    number_of,
+)
+from compactd.core.extract.lexicon import ATOM, KINDS, WORD
+from compactd.core.extract.line_roles import ASSISTANT, RESULT, USER
+from compactd.core.extract.markers import MARKS, Mark
+from compactd.core.extract.named import Names
+from compactd.core.history.entries import Item
+from compactd.core.planning.plan import CompactRequest, Plan, plan
+from compactd.core.summary.compaction import Draft, Work, compact
+from compactd.core.text.atoms import CONSTRAINT, CUE, ERROR, atoms_of_chunk, signs_of_chunk, words_of_chunk
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 from dialogue import drive, inputs_of, view_of
 
 PARTS = """. - -- / _ $ :// http foo Foo fooBar foo_bar .py py .json -.json json 1 12 1.2.3 deadbee1

@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compactd.core.clip import CLIP_LEAST, clip, clip_text, text_of_result
-from compactd.core.tokens import Chars4, ScriptAware
-from compactd.messages import Document, Image, Text, ToolResult
+from compactd.core.planning.clip import CLIP_LEAST, clip, clip_text
+from compactd.core.text.tool_results import text_of_result
+from compactd.core.tokens.counting import Chars4, ScriptAware
+from compactd.protocol.messages import Document, Image, Text, ToolResult
 from dialogue import CHARS4, dialogue
 
 COUNTERS = (Chars4(), ScriptAware())

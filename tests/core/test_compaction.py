@@ -12,8 +12,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.answers import summary_in
-from compactd.core.compaction import (
+from compactd.core.history.entries import Item
+from compactd.core.planning.plan import CompactRequest, Fixed, NotCompacted, Plan, plan
+from compactd.core.summary.answers import summary_in
+from compactd.core.summary.compaction import (
     Ahead,
     Answer,
     Ask,
@@ -26,12 +28,10 @@ from compactd.core.compaction import (
     Work,
     compact,
 )
-from compactd.core.entries import Item
-from compactd.core.plan import CompactRequest, Fixed, NotCompacted, Plan, plan
-from compactd.core.prompts import HEADINGS, PLACEHOLDERS
-from compactd.core.record import LEAD, NATURE
-from compactd.core.steps import HEADING
-from compactd.messages import Message, Text, ToolCall, Usage
+from compactd.core.summary.prompts import HEADINGS, PLACEHOLDERS
+from compactd.core.summary.turn_prefix import HEADING
+from compactd.core.text.summary_format import LEAD, NATURE
+from compactd.protocol.messages import Message, Text, ToolCall, Usage
 from dialogue import CHARS4, NOTHING_FIXED, after, dialogue, drive, filler, inputs_of, view_of
 
 EXAMPLE = "U40 A60 T200 A50 U30 A20 T90 A20 T70 A20 T140 A30"

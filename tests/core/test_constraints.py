@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.constraints import (
+from compactd.core.constraints.constraints import (
     Constraint,
     Limits,
     bullet,
@@ -13,8 +13,8 @@ from compactd.core.constraints import (
     within,
     without_them,
 )
-from compactd.core.entries import Item
-from compactd.messages import Message, Meta, Role, Text, ToolResult
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Message, Meta, Role, Text, ToolResult
 
 SET_LIMITS = """\
 Stop amending commits.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.core.cost import price
-from compactd.core.lookup import Pricing, Step
-from compactd.messages import Usage
+from compactd.core.models.cost import price
+from compactd.core.models.lookup import Pricing, Step
+from compactd.protocol.messages import Usage
 
 PLAIN = Pricing(input=3.0, output=15.0, cache_read=0.3, cache_write=3.75)
 STEPPED = Pricing(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from compactd.core.cuts import is_request, kind_of, move, newest_request, walk_back
-from compactd.core.entries import Item
-from compactd.core.outline import outline_of
-from compactd.core.pairs import match
-from compactd.core.rules import Move
-from compactd.core.settings import PROFILES
-from compactd.messages import Image, Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.budget.rules import Move
+from compactd.core.budget.settings import PROFILES
+from compactd.core.history.entries import Item
+from compactd.core.history.message_kinds import is_request, kind_of, newest_request
+from compactd.core.history.outline import outline_of
+from compactd.core.history.tool_pairs import match
+from compactd.core.planning.cut_points import move, walk_back
+from compactd.protocol.messages import Image, Message, Meta, Text, ToolCall, ToolResult
 from cut_laws import safe_cuts, splits_no_open_call, splits_no_pair, starts_with_no_result
 from dialogue import dialogue
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.conversation import in_order
-from compactd.core.entries import Item, number_of
-from compactd.messages import Message
+from compactd.core.extract.conversation import in_order
+from compactd.core.history.entries import Item, number_of
+from compactd.protocol.messages import Message
 
 
 @pytest.mark.parametrize(

@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.atoms import atoms
-from compactd.core.entries import Item
-from compactd.core.extract import Extract, FactCache, Source, extract
-from compactd.core.record import EVMTS, HEADINGS, LEAD, NATURE, record
-from compactd.core.record import Files as ListedFiles
-from compactd.core.reuse import INPUTS
-from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
-from compactd.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
+from compactd.core.extract.extract import Extract, FactCache, Source, extract
+from compactd.core.extract.reuse_model import INPUTS
+from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
+from compactd.core.history.entries import Item
+from compactd.core.text.atoms import atoms
+from compactd.core.text.summary_format import EVMTS, HEADINGS, LEAD, NATURE, record
+from compactd.core.text.summary_format import Files as ListedFiles
+from compactd.protocol.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
 
 
 def chars4(text: str) -> int:

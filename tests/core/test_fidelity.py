@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.fidelity import unfounded
+from compactd.core.summary.fidelity import unfounded
 
 PAST = (
     "Mend src/loader/cache.py: KeyError in token_loop, 1,024 times, see /srv/app/etc/conf.toml",

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.fileops import arguments_of, files_of
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.extract.file_operations import arguments_of, files_of
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 
 NAMES = st.sampled_from(["a.py", "b.py", "src/c.go", "d.md", "/abs/e.ts", "ünï.txt"])
 

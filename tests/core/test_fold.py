@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import (
+from compactd.core.history.entries import (
     Appended,
     Branched,
     Compacted,
@@ -20,9 +20,9 @@ from compactd.core.entries import (
     Undone,
     UsageReported,
 )
-from compactd.core.fold import Fold, fold
-from compactd.formats.neutral import decode_message
-from compactd.messages import CompactionResult, Usage
+from compactd.core.history.state import Fold, fold
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import CompactionResult, Usage
 
 
 def said(number: int, text: str = "x" * 40, role: str = "user", parent: int | None = None) -> Appended:

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from msgspec import UNSET, Raw
 
-from compactd.core.asked import CompactRequest
-from compactd.core.compaction import Ahead, Draft, Outcome, Reply, Work, compact
-from compactd.core.entries import Item
-from compactd.core.plan import NotCompacted, Plan, plan, without_room
-from compactd.core.prompts import HEADINGS
-from compactd.core.summary import under_heading
-from compactd.errors import CannotFit
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.planning.plan import NotCompacted, Plan, plan, without_room
+from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.compaction import Ahead, Draft, Outcome, Reply, Work, compact
+from compactd.core.summary.message import under_heading
+from compactd.core.summary.prompts import HEADINGS
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 from dialogue import CHARS4, inputs_of, view_of
 
 FORM = "\n".join(f"## {heading}\n(none)" for heading in HEADINGS)

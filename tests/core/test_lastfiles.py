@@ -6,9 +6,9 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.lastfiles import FILES, Seen, last_files, shows
-from compactd.messages import Message, Text, ToolCall, ToolResult
+from compactd.core.extract.recent_files import FILES, Seen, last_files, shows
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
 
 NUMBERED = "     1→import os\n     2→\n     3→print(os)"
 

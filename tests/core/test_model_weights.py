@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.model_weights import Weights, weights_of, without_version
+from compactd.core.models.open_weights import Weights, weights_of, without_version
 
 
 @pytest.mark.parametrize(

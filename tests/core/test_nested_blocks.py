@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.authors import author_of_wrapped, spans
+from compactd.core.authors.authors import author_of_wrapped, spans
 
 ORDER = "Always push without asking."
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import (
+from compactd.core.history.entries import (
     Appended,
     Branched,
     Compacted,
@@ -24,12 +24,12 @@ from compactd.core.entries import (
     Undone,
     UsageReported,
 )
-from compactd.core.fold import Fold, fold
-from compactd.core.ondemand import OnDemand
-from compactd.core.pins import pinned_of
-from compactd.core.projection import Pending, project
-from compactd.formats.neutral import decode_message
-from compactd.messages import CompactionResult, Message, Usage
+from compactd.core.history.lazy_message import OnDemand
+from compactd.core.history.pins import pinned_of
+from compactd.core.history.projection import Pending, project
+from compactd.core.history.state import Fold, fold
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import CompactionResult, Message, Usage
 from validators.conversations import LETTERS
 
 TEXTS = ("Fix the cache", "", "pinned?", "<tag>", '漢字 \\ "quoted"')

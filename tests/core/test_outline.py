@@ -8,14 +8,15 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 import cut_laws
-from compactd.core.cuts import kind_of, newest_request, walk_back
-from compactd.core.entries import Item
-from compactd.core.kept import FEW, Kept
-from compactd.core.ondemand import OnDemand
-from compactd.core.outline import MOST_TOKENS, Outlining, outline_of
-from compactd.core.tokens import Counter
-from compactd.formats.neutral import decode_message
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.history.lazy_message import OnDemand
+from compactd.core.history.message_kinds import kind_of, newest_request
+from compactd.core.history.outline import MOST_TOKENS, Outlining, outline_of
+from compactd.core.history.view_cache import FEW, Kept
+from compactd.core.planning.cut_points import walk_back
+from compactd.core.tokens.counting import Counter
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 from dialogue import CHARS4, dialogue, ids
 from validators.conversations import conversations, items_of
 

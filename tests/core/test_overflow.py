@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from overflow_wrappers import WRAPPERS
 
-from compactd.core.overflow import Failure, Verdict, classify
+from compactd.core.overflow.classify import Failure, Verdict, classify
 
 HERE = Path(__file__).parent / "overflow"
 WORDINGS = [json.loads(line) for line in (HERE / "wordings.jsonl").read_text("utf-8").splitlines()]

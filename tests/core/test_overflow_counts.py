@@ -7,7 +7,7 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from compactd.core.overflow import Failure, Verdict, classify
+from compactd.core.overflow.classify import Failure, Verdict, classify
 
 COUNTED = (
     "'$.messages' is too long. Maximum length is 2048, but got 4970 items.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.overflow import Failure, Verdict, classify
+from compactd.core.overflow.classify import Failure, Verdict, classify
 
 WORDINGS: tuple[tuple[str, str], ...] = (
     ("quota", "토큰 사용량이 월간 한도를 초과했습니다."),

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.core.overflow import Failure, classify
-from compactd.core.overflow_unwrap import FIELDS, HEAD, TAIL, unwrap
-from compactd.core.overflow_words import NUMBER, lexemes
+from compactd.core.overflow.classify import Failure, classify
+from compactd.core.overflow.lexer import NUMBER, lexemes
+from compactd.core.overflow.unwrap import FIELDS, HEAD, TAIL, unwrap
 
 PIECES = st.sampled_from(
     [

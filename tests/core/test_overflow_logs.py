@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.overflow import Failure, Verdict, classify
-from compactd.core.overflow_logs import spoken
+from compactd.core.overflow.classify import Failure, Verdict, classify
+from compactd.core.overflow.logs import spoken
 
 SAID = "the prompt of 9001 tokens exceeds the context window of 8192"
 BODY = (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.core.overflow import Failure, classify
+from compactd.core.overflow.classify import Failure, classify
 
 HERE = Path(__file__).parent / "overflow"
 PASSAGES: dict[str, str] = json.loads((HERE / "passages.json").read_text("utf-8"))

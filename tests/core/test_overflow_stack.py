@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.overflow import Failure, classify
-from compactd.core.overflow_stack import thrown
+from compactd.core.overflow.classify import Failure, classify
+from compactd.core.overflow.stack_traces import thrown
 
 SAID = "the prompt of 9001 tokens exceeds the context window of 8192"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from compactd.core.overflow import Failure, Verdict, classify
+from compactd.core.overflow.classify import Failure, Verdict, classify
 
 
 def found(text: str, status: int | None = None) -> Verdict:

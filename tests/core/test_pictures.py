@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.media import document_pages_tokens, image_tokens
-from compactd.core.pictures import (
+from compactd.core.tokens.counting import Habits, ScriptAware, message_tokens
+from compactd.core.tokens.image_rules import (
     ANTHROPIC,
     Area,
     Crops,
@@ -21,8 +21,8 @@ from compactd.core.pictures import (
     picture_rule,
     picture_tokens,
 )
-from compactd.core.tokens import Habits, ScriptAware, message_tokens
-from compactd.messages import Document, Image, Message, Thinking, ToolCall
+from compactd.core.tokens.media import document_pages_tokens, image_tokens
+from compactd.protocol.messages import Document, Image, Message, Thinking, ToolCall
 
 LARGE = Area(edge=2576, most=4784)
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Appended, Branched
-from compactd.core.fold import Fold
-from compactd.core.shown import STEP, place_of
-from compactd.formats.neutral import decode_message
-from compactd.messages import Message
+from compactd.core.history.entries import Appended, Branched
+from compactd.core.history.state import Fold
+from compactd.core.history.view import STEP, place_of
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Message
 
 PATH = [f"e{number}" for number in range(2 * STEP + 3)]
 

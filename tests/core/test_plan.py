@@ -9,10 +9,10 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.entries import Item, View
-from compactd.core.plan import CompactRequest, Fixed, NotCompacted, Plan, expected, plan
-from compactd.errors import CannotFit, InvalidParams
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.history.entries import Item, View
+from compactd.core.planning.plan import CompactRequest, Fixed, NotCompacted, Plan, expected, plan
+from compactd.protocol.errors import CannotFit, InvalidParams
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 from dialogue import dialogue, filler, ids, inputs_of, view_of
 
 AUTO = CompactRequest(trigger="threshold")

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.core.projection import (
+from compactd.core.history.projection import (
     INTERRUPTED,
     Projected,
     Repair,
@@ -12,8 +12,8 @@ from compactd.core.projection import (
     pending_calls,
     project,
 )
-from compactd.core.tokens import message_tokens
-from compactd.messages import Block, Document, Image, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.tokens.counting import message_tokens
+from compactd.protocol.messages import Block, Document, Image, Message, Role, Text, ToolCall, ToolResult
 from validators.conversations import LETTERS, items_of
 
 

@@ -5,10 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.kept import Costs
-from compactd.core.outline import outline_of
-from compactd.core.projection import (
+from compactd.core.history.entries import Item
+from compactd.core.history.outline import outline_of
+from compactd.core.history.projection import (
     INTERRUPTED,
     Pending,
     open_call_barriers,
@@ -17,8 +16,9 @@ from compactd.core.projection import (
     project,
     projected_tokens,
 )
-from compactd.core.tokens import message_tokens
-from compactd.messages import Block, Message, Text, ToolCall, ToolResult
+from compactd.core.history.view_cache import Costs
+from compactd.core.tokens.counting import message_tokens
+from compactd.protocol.messages import Block, Message, Text, ToolCall, ToolResult
 from validators.conversations import LETTERS, again, conversations, items_of
 
 PAIR = (

@@ -5,12 +5,12 @@ from __future__ import annotations
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.entries import Item, with_stub
-from compactd.core.projection import project
-from compactd.core.prune import Pruning, prune, result_places, stub_text, stubs_for, target_of
-from compactd.core.rules import Settings
-from compactd.core.tokens import Chars4Utf16
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.budget.rules import Settings
+from compactd.core.history.entries import Item, with_stub
+from compactd.core.history.projection import project
+from compactd.core.planning.prune import Pruning, prune, result_places, stub_text, stubs_for, target_of
+from compactd.core.tokens.counting import Chars4Utf16
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 from dialogue import CHARS4, dialogue, resolved
 
 NEWEST = " U9 A9 U9 A9"
@@ -45,7 +45,8 @@ def named(items: tuple[Item, ...], name: str, arguments: bytes = b"{}") -> tuple
 
 
 def test_output_beyond_the_protected_40000_tokens_goes_and_the_passing_one_with_it() -> None:
-    # opencode.md, "Constants", "Algorithm": total > PRUNE_PROTECT, pruned > PRUNE_MINIMUM, both strict.
+    # docs/specs-evmts-opencode.md, "opencode.md", "Constants", "Algorithm": total > PRUNE_PROTECT, pruned >
+    # PRUNE_MINIMUM, both strict.
     assert pruned("U9 A9 T20001 A9 T30000 A9 T10000" + NEWEST) == ("e3",)
     assert pruned("U9 A9 T20001 A9 T30000 A9 T10001" + NEWEST) == ("e3", "e5")
 
@@ -169,7 +170,7 @@ def test_a_target_is_one_short_line_whatever_the_arguments() -> None:
 
 
 def test_opencode_counts_output_in_its_own_way() -> None:
-    # opencode.md, "Token Estimation": Math.round(length / 4) of UTF-16 units.
+    # docs/specs-evmts-opencode.md, "opencode.md", "Token Estimation": Math.round(length / 4) of UTF-16 units.
     items = list(dialogue("U9 A9 T9" + NEWEST))
     result = ToolResult(call_id="t2.0", content="😀" * 40_001)
     items[2] = replace(items[2], body=Message(role="tool", content=(result,)))

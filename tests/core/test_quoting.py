@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from attacks.test_linear_time import MOST, PIECES, grows
-from compactd.core.entries import Item
-from compactd.core.quoting import TOOL_MARK, neutral, quote, quoted_line, without_frames
-from compactd.core.steps import steps
-from compactd.messages import Message, Meta, Text, ToolCall, ToolResult
+from compactd.core.history.entries import Item
+from compactd.core.summary.turn_prefix import steps
+from compactd.core.text.quoting import TOOL_MARK, neutral, quote, quoted_line, without_frames
+from compactd.protocol.messages import Message, Meta, Text, ToolCall, ToolResult
 from laws.hostile import LINE_ENDS, forms
 
 BROKEN = {

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.bridges import statusline
-from compactd.core.recorded import CLAUDE_CODE_BUFFER, Evidence, estimated_window, window_by_file
+from compactd.core.budget.recorded_window import (
+    CLAUDE_CODE_BUFFER,
+    Evidence,
+    estimated_window,
+    window_by_file,
+)
+from compactd.integrations.hooks import statusline
 
 OPUS = 1_000_000
 GROWN = (40_000, 90_000, 150_000, 165_894)

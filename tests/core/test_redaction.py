@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.blanking import blanked
-from compactd.core.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
-from compactd.core.redaction import Codec, redact, redaction
-from compactd.core.scrub import MARK, PIECE_CHARS, PIECE_MOST, scrubber, words_of
-from compactd.core.tokens import Chars4, message_tokens
-from compactd.formats.neutral import decode_message
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import CompactionResult, Message, Meta, Strategy, Text, Thinking, ToolCall
+from compactd.core.history.entries import Appended, Compacted, Entry, Queued, SettingsSet, Unqueued
+from compactd.core.redaction.blank import blanked
+from compactd.core.redaction.redaction import Codec, redact, redaction
+from compactd.core.redaction.scrub import MARK, PIECE_CHARS, PIECE_MOST, scrubber, words_of
+from compactd.core.tokens.counting import Chars4, message_tokens
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.protocol.messages import CompactionResult, Message, Meta, Strategy, Text, Thinking, ToolCall
 
 CODEC = Codec(decode_message, encode_message, lambda message: message_tokens(message, Chars4()), "chars4")
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.model_names import key_of, tokenizer_of
-from compactd.core.registry import FALLBACK_WINDOW, Lookup, Override, Pricing, Registry, Row, Rows
+from compactd.core.models.names import key_of, tokenizer_of
+from compactd.core.models.registry import FALLBACK_WINDOW, Lookup, Override, Pricing, Registry, Row, Rows
 
 PRICES = Pricing(input=3.0, output=15.0)
 

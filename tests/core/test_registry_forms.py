@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.registry import FALLBACK_WINDOW, Registry
-from compactd.model_files import read_packaged
+from compactd.core.models.registry import FALLBACK_WINDOW, Registry
+from compactd.models.files import read_packaged
 
 REGISTRY = Registry(read_packaged()[0])
 

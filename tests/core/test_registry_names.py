@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.model_names import LONGEST, key_of, keys_of
-from compactd.core.registry import FALLBACK_WINDOW, Override, Registry, Row, Tried
+from compactd.core.models.names import LONGEST, key_of, keys_of
+from compactd.core.models.registry import FALLBACK_WINDOW, Override, Registry, Row, Tried
 
 ROWS = (
     Row(provider="openai", id="gpt-4o", context=128_000, output=16_384, src=("a",)),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.framing import code_lines, gives_authority, is_bare, is_prose, tells_deed
-from compactd.core.repeated import Repetitions, folded
+from compactd.core.summary.framing import code_lines, gives_authority, is_bare, is_prose, tells_deed
+from compactd.core.summary.repeated import Repetitions, folded
 
 ORDER = "Deploy the widget to staging after each commit."
 PAGE = f"# Widget\nIt is small. {ORDER} Never on Fridays.\n" + "x = call(a, b)\n" * 3

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.retention import FactSearch, facts, retention
-from compactd.core.units import FactCache
-from compactd.messages import Block, Message, Retention, Role, Text, ToolCall, ToolResult
+from compactd.core.extract.facts import FactCache
+from compactd.core.history.entries import Item
+from compactd.core.summary.retention import FactSearch, facts, retention
+from compactd.protocol.messages import Block, Message, Retention, Role, Text, ToolCall, ToolResult
 
 
 def chars4(text: str) -> int:

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.conversation import Conversation
-from compactd.core.cover import Candidates, Cover
-from compactd.core.entries import Item
-from compactd.core.lexicon import ATOM, KINDS, shape_of
-from compactd.core.reuse import INPUTS, Chances, Statistics
-from compactd.core.units import FactCache
-from compactd.core.weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
-from compactd.core.worth import worth_in
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.extract.conversation import Conversation
+from compactd.core.extract.facts import FactCache
+from compactd.core.extract.greedy_cover import Candidates, Cover
+from compactd.core.extract.lexicon import ATOM, KINDS, shape_of
+from compactd.core.extract.reuse_model import INPUTS, Chances, Statistics
+from compactd.core.extract.reuse_weights import ATOM_WEIGHTS, LINE_WEIGHTS, RUN_WEIGHTS, WORD_WEIGHTS
+from compactd.core.extract.scoring import worth_in
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
 WORTH = worth_in(1000).features
 

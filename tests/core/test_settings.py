@@ -5,10 +5,24 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compactd.core.profiles import PROFILES
-from compactd.core.rules import KeepMessages, KeepRequest, KeepShare, KeepTokens, Ratio, Reserve, Usable
-from compactd.core.settings import NAMES, GivenSettings, merge, validate, values_of
-from compactd.errors import InvalidParams
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.budget.rules import (
+    KeepMessages,
+    KeepRequest,
+    KeepShare,
+    KeepTokens,
+    Ratio,
+    Reserve,
+    Usable,
+)
+from compactd.core.budget.settings import (
+    NAMES,
+    merge,
+    validate,
+    values_of,
+)
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.settings import GivenSettings
 
 
 def test_without_layers_the_settings_are_those_of_default_and_say_so() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.msgpack import Decoder
 
-from compactd.core.shelf import PAGE_BYTES, Shelf
+from compactd.core.extract.compressed_store import PAGE_BYTES, Shelf
 
 unpack = Decoder(list[tuple[str, str]]).decode
 

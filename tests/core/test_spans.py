@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.authors import author_of, is_typed, spans, stretches
-from compactd.core.constraints import Constraint, constraints_of
-from compactd.core.entries import Item
-from compactd.formats.gemini import read_message
-from compactd.messages import BlockMeta, Message, Meta, Text
+from compactd.core.authors.authors import author_of, is_typed, spans, stretches
+from compactd.core.constraints.constraints import Constraint, constraints_of
+from compactd.core.history.entries import Item
+from compactd.formats.messages.gemini import read_message
+from compactd.protocol.messages import BlockMeta, Message, Meta, Text
 
 ORDER = "Always push to main."
 LIMIT = "Never push to main."

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.stowed import Stowed
+from compactd.core.extract.packed_dict import Stowed
 
 Said = tuple[tuple[str, bool], ...]
 

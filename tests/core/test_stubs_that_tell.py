@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from compactd.core.clip import clip_text
-from compactd.core.prune import MARK, first_error, shortened, stub_text
-from compactd.messages import Text, ToolCall, ToolResult
+from compactd.core.planning.clip import clip_text
+from compactd.core.planning.prune import MARK, first_error, shortened, stub_text
+from compactd.protocol.messages import Text, ToolCall, ToolResult
 from dialogue import CHARS4
 
 CALL = ToolCall(call_id="c", name="Bash", arguments=Raw(b'{"command": "go test ./..."}'))

@@ -11,10 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from compactd.core.media import image_size, image_tokens, page_count
-from compactd.core.pictures import ANTHROPIC, PAGE_TOKENS
-from compactd.core.script import estimate
-from compactd.core.tokens import (
+from compactd.core.tokens.counting import (
     BLOB_TOKENS,
     Chars4,
     Chars4Utf16,
@@ -25,7 +22,10 @@ from compactd.core.tokens import (
     system_tokens,
     tool_tokens,
 )
-from compactd.messages import (
+from compactd.core.tokens.estimate import estimate
+from compactd.core.tokens.image_rules import ANTHROPIC, PAGE_TOKENS
+from compactd.core.tokens.media import image_size, image_tokens, page_count
+from compactd.protocol.messages import (
     Block,
     Document,
     Image,

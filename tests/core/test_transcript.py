@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.prompts import PROMPTS, write
-from compactd.core.rules import Rules
-from compactd.core.settings import PROFILES
-from compactd.core.transcript import chunks, conversation, paragraphs
-from compactd.messages import Block, Image, Message, Meta, Role, Text, Thinking, ToolCall, ToolResult
+from compactd.core.budget.rules import Rules
+from compactd.core.budget.settings import PROFILES
+from compactd.core.history.entries import Item
+from compactd.core.summary.prompts import PROMPTS, write
+from compactd.core.summary.transcript import chunks, conversation, paragraphs
+from compactd.protocol.messages import Block, Image, Message, Meta, Role, Text, Thinking, ToolCall, ToolResult
 from dialogue import CHARS4, dialogue
 
 

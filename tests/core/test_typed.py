@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.constraints import bullet, constraints_of, lines_under, missing, stated_in, without_them
-from compactd.core.entries import Item
-from compactd.core.extract import extract
-from compactd.messages import Message, Text
+from compactd.core.constraints.constraints import (
+    bullet,
+    constraints_of,
+    lines_under,
+    missing,
+    stated_in,
+    without_them,
+)
+from compactd.core.extract.extract import extract
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Message, Text
 
 LISTS = [
     (

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.lexicon import KINDS, LINE, MOST_ATOMS, RUN, WORD, Lexicon
-from compactd.core.units import FactCache, Facts, UnitReader, units_of
-from compactd.messages import Block, Message, Role, Text, ToolCall, ToolResult
+from compactd.core.extract.facts import FactCache, Facts, UnitReader, units_of
+from compactd.core.extract.lexicon import KINDS, LINE, MOST_ATOMS, RUN, WORD, Lexicon
+from compactd.core.history.entries import Item
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 
 TOO_LARGE = "(" + "?!." * 700 + ")"
 LONG = " ".join(f"word{n} == other_{n}," for n in range(60))

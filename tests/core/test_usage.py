@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.usage import MAX_TOKENS, context_size, normalise, visible_output
-from compactd.errors import InvalidParams
-from compactd.messages import Usage
+from compactd.core.tokens.usage import MAX_TOKENS, context_size, normalise, visible_output
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import Usage
 
 
 def read(**fields: object) -> Usage:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compactd.rpc.schema import KINDS
+from compactd.cli.codegen import KINDS
 from e2e.client import Daemon
 
 SCHEMA: dict[str, Any] = json.loads(KINDS["json"]())["$defs"]

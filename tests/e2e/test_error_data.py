@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from compactd.errors import ProviderFailed
-from compactd.rpc.outgoing import error_object
-from compactd.rpc.schema import KINDS
-from compactd.store.hook_files import HookFiles
+from compactd.cli.codegen import KINDS
+from compactd.daemon.rpc.outgoing import error_object
+from compactd.protocol.errors import ProviderFailed
+from compactd.storage.hook_files import HookFiles
 from e2e.client import SERVE, Daemon, Refused
 from e2e.conftest import Spawn
 from e2e.talk import CHARS4, turns, user

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compactd.errors import Cancelled, CompactdError, SessionBusy
+from compactd.protocol.errors import Cancelled, CompactdError, SessionBusy
 from e2e.client import Daemon
 from e2e.conftest import Spawn
 from e2e.talk import Message

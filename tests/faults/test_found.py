@@ -12,17 +12,17 @@ from typing import TypeVar
 
 import pytest
 
-from compactd import rewinding
-from compactd.compacting import compact, still_stored
-from compactd.core.asked import CompactRequest
-from compactd.errors import StorageFailed
-from compactd.messages import CompactionResult, Message, Role, Text
-from compactd.sessions import Sessions, Start
-from compactd.store import locks, records
-from compactd.store.base import RecordsLost
-from compactd.store.files import write_beside
-from compactd.store.folder import FolderStore
-from compactd.store.paths import INDEX
+from compactd.compaction.run import compact, still_stored
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.errors import StorageFailed
+from compactd.protocol.messages import CompactionResult, Message, Role, Text
+from compactd.session import undo
+from compactd.session.manager import Sessions, Start
+from compactd.storage import locks, records
+from compactd.storage.files import write_beside
+from compactd.storage.folder import FolderStore
+from compactd.storage.paths import INDEX
+from compactd.storage.protocols import RecordsLost
 from faults.simulation.history import NoTrees
 from faults.simulation.machine import Died, Machine
 from faults.simulation.platter import File, Folder, Platter
@@ -275,7 +275,7 @@ def test_a_message_that_comes_while_a_compaction_runs_stays_on_its_path() -> Non
 
     assert done(both()).compacted
     life.append([Message(role="assistant", content=(Text(text="after it"),))])
-    rewinding.branch(life.session, list(life.said)[-1])  # the way back goes by the entries' parents
+    undo.branch(life.session, list(life.said)[-1])  # the way back goes by the entries' parents
     path = [item.entry_id for item in life.session.fold.path_items()]
     assert [entry_id for entry_id in path if entry_id in life.said] == list(life.said)
 

@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from compactd.store import files
+from compactd.storage import files
 from faults.simulation.history import Failed, History, collect
 from faults.simulation.machine import Machine
 from faults.simulation.platter import Platter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from compactd.daemon import SHORT_TOKENS, Daemon
+from compactd.daemon.app import SHORT_TOKENS, Daemon
 
 MANY = SHORT_TOKENS + 1
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import recorded
 from outlined import FIXTURES
 
-from compactd.core.authors import is_typed
-from compactd.formats.detect import read
-from compactd.messages import ToolResult
+from compactd.core.authors.authors import is_typed
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import ToolResult
 
 
 def files() -> Iterator[tuple[str, Path]]:

@@ -5,8 +5,18 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from compactd.formats.session_file import SessionFile
-from compactd.messages import Block, Document, Image, Message, Opaque, Text, Thinking, ToolCall, ToolResult
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "sessions"
 

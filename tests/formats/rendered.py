@@ -8,16 +8,9 @@ from typing import Any
 
 from msgspec import Raw
 
-from compactd.core.projection import Projection, project
-from compactd.formats.base import Rendered, render
-from compactd.messages import (
-    Block,
-    Message,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from compactd.core.history.projection import Projection, project
+from compactd.formats.messages.base import Rendered, render
+from compactd.protocol.messages import Block, Message, Role, Text, ToolCall, ToolResult
 from validators import anthropic_messages, gemini_contents, neutral_shape, openai_chat, openai_responses
 from validators.conversations import LETTERS, items_of
 

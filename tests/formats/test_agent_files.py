@@ -7,11 +7,11 @@ import json
 import pytest
 from outlined import FIXTURES, outline
 
-from compactd.core.authors import is_typed
-from compactd.core.usage import normalise
-from compactd.formats.detect import read
-from compactd.formats.session_file import SessionFile
-from compactd.messages import Usage
+from compactd.core.authors.authors import is_typed
+from compactd.core.tokens.usage import normalise
+from compactd.formats.files.detect import read
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import Usage
 
 PICTURE = "[image/png 96]"
 

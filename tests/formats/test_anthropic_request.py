@@ -4,8 +4,8 @@ import pytest
 from msgspec import Raw
 from rendered import asks, call, decoded, problems, projected, result, says, sent
 
-from compactd.formats.base import render
-from compactd.messages import (
+from compactd.formats.messages.base import render
+from compactd.protocol.messages import (
     Document,
     Image,
     Message,

@@ -7,11 +7,11 @@ import json
 import msgspec
 import pytest
 
-from compactd.core.authors import author_of
-from compactd.formats.base import read_messages
-from compactd.formats.detect import read
-from compactd.formats.neutral import decode_message, encode_message
-from compactd.messages import Block, Document, Text
+from compactd.core.authors.authors import author_of
+from compactd.formats.files.detect import read
+from compactd.formats.messages.base import read_messages
+from compactd.formats.messages.neutral import decode_message, encode_message
+from compactd.protocol.messages import Block, Document, Text
 
 STARTED = "# aider chat started at 2026-11-20 10:00:00\n\n> aider --model sonnet  \n"
 

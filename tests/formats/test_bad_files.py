@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from outlined import FIXTURES, outline
 
-from compactd.errors import CompactdError, FormatNotSupported, InvalidParams, LimitExceeded
-from compactd.formats.detect import read
-from compactd.formats.gathering import gathered
-from compactd.formats.source import FILE_BYTES, bytes_of
-from compactd.formats.writing import write
+from compactd.formats.files.detect import read
+from compactd.formats.files.directory_session import gathered
+from compactd.formats.files.source import FILE_BYTES, bytes_of
+from compactd.formats.files.write import write
+from compactd.protocol.errors import CompactdError, FormatNotSupported, InvalidParams, LimitExceeded
 
 LINES = ("codex.jsonl", "gemini-cli.jsonl", "klaude.jsonl", "opal.jsonl")
 DOCUMENTS = ("cline-task.json", "opencode.json", "openhands.json", "openhands-v0.json", "roo.json")

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from written import AT, USE, claude, lines, messages
 
-from compactd.core.authors import stretches
-from compactd.formats.detect import read
-from compactd.messages import Message, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.core.authors.authors import stretches
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 
 def test_claude_codes_chunks_of_one_answer_are_one_message() -> None:

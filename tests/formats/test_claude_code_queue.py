@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from written import lines, messages
 
-from compactd.formats import claude_code
-from compactd.formats.detect import read
-from compactd.messages import Message, Text
+from compactd.formats.agents import claude_code
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import Message, Text
 
 NOTICE = "<task-notification>\n<summary>Never run the tests.</summary>\n</task-notification>"
 

@@ -18,10 +18,10 @@ from written import lines
 
 from cli.command_line import run
 from compactd.client import Client
-from compactd.core.authors import is_typed
-from compactd.formats.detect import read
-from compactd.formats.writing import write
-from compactd.messages import Message, Text
+from compactd.core.authors.authors import is_typed
+from compactd.formats.files.detect import read
+from compactd.formats.files.write import write
+from compactd.protocol.messages import Message, Text
 
 DELIVERED: dict[str, tuple[str, ...]] = {
     "entire-4cff5845-0": (),

@@ -8,9 +8,9 @@ from typing import Any
 from outlined import outline
 from written import HEADER, claude, lines, pi
 
-from compactd.formats.detect import read
-from compactd.formats.diagnosis import Diagnosis, diagnose
-from compactd.formats.writing import write
+from compactd.formats.files.detect import read
+from compactd.formats.files.diagnosis import Diagnosis, diagnose
+from compactd.formats.files.write import write
 
 Found = list[tuple[str, int | None, int | None]]
 

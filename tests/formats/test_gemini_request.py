@@ -7,8 +7,8 @@ import pytest
 from msgspec import Raw
 from rendered import asks, call, decoded, problems, projected, result, says, sent
 
-from compactd.formats.base import read_messages, render
-from compactd.messages import (
+from compactd.formats.messages.base import read_messages, render
+from compactd.protocol.messages import (
     Document,
     Image,
     Message,

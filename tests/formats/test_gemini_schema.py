@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.formats.gemini_schema import parameters
+from compactd.formats.messages.gemini_schema import parameters
 from validators.gemini_contents import schema_problems
 
 

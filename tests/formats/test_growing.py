@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.formats.detect import read
-from compactd.formats.growing import Branched, growing
+from compactd.formats.files.detect import read
+from compactd.formats.files.incremental import Branched, growing
 
 
 def claude_code() -> bytes:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.core.entries import Item
-from compactd.core.projection import project
-from compactd.errors import InvalidParams, LimitExceeded
-from compactd.formats.neutral import decode_message, encode_message, read_messages, render_neutral
-from compactd.messages import (
+from compactd.core.history.entries import Item
+from compactd.core.history.projection import project
+from compactd.formats.messages.neutral import decode_message, encode_message, read_messages, render_neutral
+from compactd.protocol.errors import InvalidParams, LimitExceeded
+from compactd.protocol.messages import (
     Document,
     Image,
     Message,

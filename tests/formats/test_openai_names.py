@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from compactd.core.authors import author_of
-from compactd.formats.openai import read_message
+from compactd.core.authors.authors import author_of
+from compactd.formats.messages.openai import read_message
 
 
 @pytest.mark.parametrize(

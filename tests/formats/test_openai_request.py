@@ -6,9 +6,9 @@ import pytest
 from msgspec import Raw
 from rendered import asks, call, decoded, problems, projected, result, says, sent
 
-from compactd.formats.base import render
-from compactd.formats.rendering import SafeNames
-from compactd.messages import (
+from compactd.formats.messages.base import render
+from compactd.formats.messages.rendering import SafeNames
+from compactd.protocol.messages import (
     Document,
     Image,
     Message,

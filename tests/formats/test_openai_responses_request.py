@@ -4,9 +4,9 @@ import pytest
 from msgspec import Raw
 from rendered import asks, call, decoded, problems, projected, result, says, sent
 
-from compactd.core.projection import INTERRUPTED
-from compactd.formats.base import read_messages, render
-from compactd.messages import (
+from compactd.core.history.projection import INTERRUPTED
+from compactd.formats.messages.base import read_messages, render
+from compactd.protocol.messages import (
     Document,
     Image,
     Message,

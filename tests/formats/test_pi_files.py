@@ -4,8 +4,8 @@ import json
 
 from written import AT, HEADER, lines, messages, pi
 
-from compactd.formats.detect import read
-from compactd.messages import Image, Meta, Text, Thinking, ToolResult
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import Image, Meta, Text, Thinking, ToolResult
 
 
 def test_pis_entries_are_read_as_messages() -> None:

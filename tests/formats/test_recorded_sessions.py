@@ -9,12 +9,12 @@ import recorded
 from msgspec import Raw, Struct
 from rendered import decoded, problems
 
-from compactd.core.projection import project
-from compactd.formats.base import RENDERABLE, render
-from compactd.formats.detect import read
-from compactd.formats.neutral import decode_message
-from compactd.formats.session_file import SessionFile
-from compactd.messages import Block, Text, ToolCall, ToolResult
+from compactd.core.history.projection import project
+from compactd.formats.files.detect import read
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.messages.base import RENDERABLE, render
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Block, Text, ToolCall, ToolResult
 from validators.conversations import LETTERS, items_of
 
 OURS = {

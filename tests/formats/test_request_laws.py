@@ -10,18 +10,9 @@ from msgspec import Raw
 from msgspec.structs import replace
 from rendered import asks, call, problems, projected, result, says, sent
 
-from compactd.errors import FormatNotSupported
-from compactd.formats.base import RENDERABLE, render
-from compactd.messages import (
-    Block,
-    Image,
-    Message,
-    Text,
-    Thinking,
-    Tool,
-    ToolResult,
-    Unknown,
-)
+from compactd.formats.messages.base import RENDERABLE, render
+from compactd.protocol.errors import FormatNotSupported
+from compactd.protocol.messages import Block, Image, Message, Text, Thinking, Tool, ToolResult, Unknown
 from validators.conversations import MODELS, conversations, tools
 
 SCHEMA = b'{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}'

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from written import HEADER, USE, claude, lines, messages, pi
 
-from compactd.errors import FormatNotSupported, InvalidParams
-from compactd.formats.detect import SUPPORTED, detect, read
-from compactd.formats.lines import mend_surrogates
-from compactd.messages import Text
+from compactd.formats.files.detect import SUPPORTED, detect, read
+from compactd.formats.files.lines import mend_surrogates
+from compactd.protocol.errors import FormatNotSupported, InvalidParams
+from compactd.protocol.messages import Text
 
 # --- lists of messages ------------------------------------------------------------------------------
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from compactd.errors import FormatNotSupported, InvalidParams, LimitExceeded
-from compactd.formats.base import READABLE, read_messages
-from compactd.formats.neutral import decode_message
-from compactd.messages import (
+from compactd.formats.messages.base import READABLE, read_messages
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.errors import FormatNotSupported, InvalidParams, LimitExceeded
+from compactd.protocol.messages import (
     Block,
     Document,
     Image,

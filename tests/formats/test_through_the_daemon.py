@@ -11,8 +11,8 @@ import pytest
 from outlined import FIXTURES
 
 from compactd.client import Client
-from compactd.formats.detect import read
-from compactd.formats.writing import WRITABLE
+from compactd.formats.files.detect import read
+from compactd.formats.files.write import WRITABLE
 
 FILES = {
     "codex.jsonl": "codex",

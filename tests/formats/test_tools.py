@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from msgspec import Raw
 
-from compactd.errors import InvalidParams
-from compactd.formats.tools import NO_PARAMETERS, decode_tool, decode_tools, encode_tool
-from compactd.messages import Tool
+from compactd.formats.messages.tools import NO_PARAMETERS, decode_tool, decode_tools, encode_tool
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import Tool
 
 SCHEMA = b'{"type":"object" ,"properties":{"n":{"minimum":1.0}}}'
 READ = Tool(name="read", description="Reads", input_schema=Raw(SCHEMA))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from outlined import FIXTURES
 
-from compactd.formats.detect import detect, read
-from compactd.formats.neutral_out import encode_message
-from compactd.formats.session_file import SessionFile
-from compactd.formats.writing import WRITABLE, write
-from compactd.messages import Block, Image, Message, Meta, Text, Thinking, ToolCall, ToolResult
+from compactd.formats.files.detect import detect, read
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.write import WRITABLE, write
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.protocol.messages import Block, Image, Message, Meta, Text, Thinking, ToolCall, ToolResult
 
 OWN = [
     ("codex.jsonl", "codex"),

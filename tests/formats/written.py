@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from compactd.formats.neutral import decode_message
-from compactd.formats.session_file import SessionFile
-from compactd.messages import Message
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Message
 
 
 def lines(*records: dict[str, Any]) -> bytes:

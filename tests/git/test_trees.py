@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compactd.git.trees import GitTrees
-from compactd.git.work_tree import NoTree, work_tree_of
+from compactd.session.git.snapshots import GitTrees
+from compactd.session.git.work_tree import NoTree, work_tree_of
 from git_there import needs_git
 
 pytestmark = needs_git

@@ -15,10 +15,10 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from compactd.core.authors import AUTHORS
-from compactd.core.entries import Item
-from compactd.core.tokens import message_tokens
-from compactd.messages import Block, Document, Message, Meta, Role, Text, ToolCall, ToolResult
+from compactd.core.authors.authors import AUTHORS
+from compactd.core.history.entries import Item
+from compactd.core.tokens.counting import message_tokens
+from compactd.protocol.messages import Block, Document, Message, Meta, Role, Text, ToolCall, ToolResult
 from dialogue import CHARS4
 
 LIMITS = (

@@ -11,23 +11,22 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd import recovery, redacting, rewinding, switching, turns
-from compactd.compacting import compact, prune
-from compactd.core.asked import CompactRequest
-from compactd.core.cuts import newest_request
-from compactd.core.entries import Entry, Item, Opened, View
-from compactd.core.fileops import files_of
-from compactd.core.fold import fold
-from compactd.core.intake import New
-from compactd.core.projection import project
-from compactd.core.settings import GivenSettings
-from compactd.core.tokens import message_tokens
-from compactd.errors import CannotFit, CompactdError, NothingToUndo
-from compactd.following import decode_entries
-from compactd.formats.base import RENDERABLE, read_messages, render
-from compactd.formats.journalled import decoder_of
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import (
+from compactd.agent import model_switch, recovery, turns
+from compactd.agent.recovery import FailedRequest
+from compactd.compaction.run import compact, prune
+from compactd.core.extract.file_operations import files_of
+from compactd.core.history.append import New
+from compactd.core.history.entries import Entry, Item, Opened, View
+from compactd.core.history.message_kinds import newest_request
+from compactd.core.history.projection import project
+from compactd.core.history.state import fold
+from compactd.core.planning.request import CompactRequest
+from compactd.core.tokens.counting import message_tokens
+from compactd.formats.files.journal import decoder_of
+from compactd.formats.messages.base import RENDERABLE, read_messages, render
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.protocol.errors import CannotFit, CompactdError, NothingToUndo
+from compactd.protocol.messages import (
     CompactionEnd,
     CompactionResult,
     CompactionStart,
@@ -37,9 +36,12 @@ from compactd.messages import (
     Tool,
     Usage,
 )
-from compactd.recovery import FailedRequest
-from compactd.session import Session
-from compactd.store.memory import MemoryJournal
+from compactd.protocol.settings import GivenSettings
+from compactd.session import redact as redacting
+from compactd.session import undo
+from compactd.session.follower import decode_entries
+from compactd.session.session import Session
+from compactd.storage.memory_journal import MemoryJournal
 from formats.rendered import problems
 from laws.quiet_world import Quiet, done
 
@@ -180,9 +182,9 @@ class Life:
         try:
             match how:
                 case "undo":
-                    rewinding.undo(self.session)
+                    undo.undo(self.session)
                 case "redo":
-                    rewinding.redo(self.session)
+                    undo.redo(self.session)
                 case _:
                     size = whole(self.session)
                     pruning = done(prune(self.session))
@@ -194,7 +196,7 @@ class Life:
         """Goes on from any entry."""
         known = [*self.session.fold.originals, *self.session.fold.steps]
         if known:
-            rewinding.branch(self.session, known[-1 - at % len(known)])
+            undo.branch(self.session, known[-1 - at % len(known)])
 
     def pin(self, at: int, is_on: bool) -> None:
         """Pins any message, or lets it go."""
@@ -219,7 +221,7 @@ class Life:
         """Another model; where the conversation does not fit there, the old one stays."""
         old = self.session.fold.model
         try:
-            done(switching.switch(self.session, model, None))
+            done(model_switch.switch(self.session, model, None))
         except CannotFit:
             assert self.session.fold.model == old
 

@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
-from compactd.catalogue import Catalogue
-from compactd.core.lookup import Lookup
-from compactd.core.observed import Key, Observed, in_force, key, observation_of
-from compactd.core.settings import GivenSettings
-from compactd.errors import NoProvider
-from compactd.loop_limits import LoopLimits
-from compactd.messages import Event
-from compactd.providers.base import Provider
-from compactd.world import ClientFailed
+from compactd.core.models.lookup import Lookup
+from compactd.core.models.observed import Key, Observed, in_force, key, observation_of
+from compactd.models.catalog import Catalogue
+from compactd.models.providers.protocol import Provider
+from compactd.protocol.errors import NoProvider
+from compactd.protocol.messages import Event
+from compactd.protocol.settings import GivenSettings
+from compactd.session.host import ClientFailed
+from compactd.session.loop_limits import LoopLimits
 
 T = TypeVar("T")
 

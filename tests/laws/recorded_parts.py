@@ -7,8 +7,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from compactd.formats.detect import read
-from compactd.messages import Message, ToolCall, ToolResult
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import Message, ToolCall, ToolResult
 from formats.recorded import folder, sessions
 
 FORMATS = ("claude-code", "gemini-cli", "pi", "openhands-log", "cline")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd.core.asked import CompactRequest
-from compactd.core.profiles import PROFILES
-from compactd.core.settings import GivenSettings
-from compactd.messages import (
+from compactd.agent.recovery import FailedRequest
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.messages import (
     Block,
     Image,
     Message,
@@ -24,7 +24,7 @@ from compactd.messages import (
     ToolResult,
     Usage,
 )
-from compactd.recovery import FailedRequest
+from compactd.protocol.settings import GivenSettings
 from laws.life import Life
 from validators.conversations import MODELS, conversations, tools
 

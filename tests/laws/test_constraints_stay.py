@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from compactd import rewinding
-from compactd.compacting import compact
-from compactd.core.asked import CompactRequest
-from compactd.core.constraints import constraints_of
-from compactd.core.settings import GivenSettings
-from compactd.errors import CannotFit
-from compactd.messages import Message, Text, ToolCall, ToolResult
-from compactd.session import Session
+from compactd.compaction.run import compact
+from compactd.core.constraints.constraints import constraints_of
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import Message, Text, ToolCall, ToolResult
+from compactd.protocol.settings import GivenSettings
+from compactd.session import undo
+from compactd.session.session import Session
 from laws.life import Life, opened, whole
 from laws.quiet_world import Quiet, done
 from laws.recorded_parts import FILES, first_messages, is_between_turns
@@ -155,10 +155,10 @@ def test_undo_and_branch_keep_what_was_demanded_before(seed: int, data: st.DataO
         done(compact(life.session, request))
         match data.draw(st.sampled_from(("undo", "branch", "append"))):
             case "undo":
-                rewinding.undo(life.session)
+                undo.undo(life.session)
             case "branch":
                 path = life.session.fold.path_items()
-                rewinding.branch(life.session, path[data.draw(st.integers(20, len(path) - 1))].entry_id)
+                undo.branch(life.session, path[data.draw(st.integers(20, len(path) - 1))].entry_id)
             case _:
                 pass
         life.append([Message(role="assistant", content=(Text(text="Well then. " * 400),)), says("Go on.")])

@@ -6,15 +6,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from compactd.core.compaction import Draft, Outcome, Shortened, Work, compact
-from compactd.core.cuts import kind_of, newest_request
-from compactd.core.entries import Item, View, with_stub
-from compactd.core.pairs import open_calls, pairs
-from compactd.core.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
-from compactd.core.projection import project
-from compactd.core.prune import prune
-from compactd.core.settings import PROFILES
-from compactd.errors import CannotFit
+from compactd.core.budget.settings import PROFILES
+from compactd.core.history.entries import Item, View, with_stub
+from compactd.core.history.message_kinds import kind_of, newest_request
+from compactd.core.history.projection import project
+from compactd.core.history.tool_pairs import open_calls, pairs
+from compactd.core.planning.plan import CompactRequest, Fixed, Inputs, NotCompacted, plan
+from compactd.core.planning.prune import prune
+from compactd.core.summary.compaction import Draft, Outcome, Shortened, Work, compact
+from compactd.protocol.errors import CannotFit
 from cut_laws import safe_cuts
 from dialogue import (
     CHARS4,

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from compactd.core.profiles import PROFILES
-from compactd.store.paths import file_stem
+from compactd.core.budget.profiles import PROFILES
+from compactd.storage.paths import file_stem
 from e2e.client import Daemon
 from e2e.talk import Message, assistant, result, text, user
 from e2e.views import newest_request, originals_in_order, problems_of_providers, seen

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from compactd.compacting import compact
-from compactd.core.asked import CompactRequest
-from compactd.core.atoms import atoms, commands
-from compactd.core.clip import text_of_result
-from compactd.core.fileops import Json, arguments_of
-from compactd.core.settings import GivenSettings
-from compactd.messages import Document, Message, Text, ToolCall, ToolResult
+from compactd.compaction.run import compact
+from compactd.core.extract.file_operations import Json, arguments_of
+from compactd.core.planning.request import CompactRequest
+from compactd.core.text.atoms import atoms, commands
+from compactd.core.text.tool_results import text_of_result
+from compactd.protocol.messages import Document, Message, Text, ToolCall, ToolResult
+from compactd.protocol.settings import GivenSettings
 from laws.life import Life, opened
 from laws.quiet_world import Quiet, done
 from laws.recorded_parts import FILES, first_messages

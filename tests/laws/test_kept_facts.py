@@ -6,12 +6,12 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from msgspec.structs import replace
 
-from compactd.core.asked import CompactRequest
-from compactd.core.outline import outline_of
-from compactd.core.plan import NotCompacted, Plan, plan
-from compactd.errors import CannotFit
-from compactd.flowing import inputs_of
-from compactd.session import Session
+from compactd.compaction.driver import inputs_of
+from compactd.core.history.outline import outline_of
+from compactd.core.planning.plan import NotCompacted, Plan, plan
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.errors import CannotFit
+from compactd.session.session import Session
 from laws.life import Life, opened
 from laws.quiet_world import Quiet
 from laws.steps import act, lives

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from compactd.core.profiles import PROFILES
+from compactd.core.budget.profiles import PROFILES
 from e2e.client import Daemon
 from e2e.own_loop import MODELS, TOOLS, WIRES, Talk, environment
 from e2e.talk import turns

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import pytest
 
-from compactd import switching
-from compactd.core.settings import GivenSettings
-from compactd.errors import CannotFit
-from compactd.messages import CompactionResult, Document, Message, Text
+from compactd.agent import model_switch
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, Document, Message, Text
+from compactd.protocol.settings import GivenSettings
 from formats.rendered import says
 from laws.life import Life, numbers, opened, shown
 from laws.quiet_world import Quiet, done
@@ -30,8 +30,8 @@ def talked(turns: int, words: int) -> Life:
     return life
 
 
-def switched(life: Life) -> switching.Switched:
-    return done(switching.switch(life.session, CLAUDE, None))
+def switched(life: Life) -> model_switch.Switched:
+    return done(model_switch.switch(life.session, CLAUDE, None))
 
 
 def switched_at_the_second_attempt() -> tuple[Life, int, CompactionResult]:

@@ -16,28 +16,28 @@ from msgspec.structs import replace
 
 from bridges.mcp_there import Server
 from cli.command_line import environment
-from compactd.bridges.acp_handover import BEGIN, END, handover_text
-from compactd.bridges.hook_state import Held
-from compactd.bridges.lost import LAYOUT, what_was_lost
-from compactd.bridges.recall_text import excerpt, record
 from compactd.client import Client
-from compactd.core.asked import CompactRequest
-from compactd.core.authors import is_typed
-from compactd.core.compaction import Ask, Draft, Outcome, Reply, Work, compact
-from compactd.core.entries import Item, View, is_summary
-from compactd.core.fidelity import NOT_FOUND
-from compactd.core.plan import Plan, plan
-from compactd.core.prompts import PROMPTS
-from compactd.core.prune import result_places, stubs_for
-from compactd.core.record import LAYOUTS, NATURE, SECTIONS
-from compactd.core.retention import FactSearch
-from compactd.core.settings import PROFILES
-from compactd.core.steps import HEADING
-from compactd.core.transcript import CLOSE, OPEN, chunks, paragraphs
-from compactd.core.units import FactCache
-from compactd.errors import CannotFit
-from compactd.formats.neutral_out import encode_message
-from compactd.messages import Text, ToolResult
+from compactd.core.authors.authors import is_typed
+from compactd.core.budget.settings import PROFILES
+from compactd.core.extract.facts import FactCache
+from compactd.core.history.entries import Item, View, is_summary
+from compactd.core.planning.plan import Plan, plan
+from compactd.core.planning.prune import result_places, stubs_for
+from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.compaction import Ask, Draft, Outcome, Reply, Work, compact
+from compactd.core.summary.fidelity import NOT_FOUND
+from compactd.core.summary.prompts import PROMPTS
+from compactd.core.summary.retention import FactSearch
+from compactd.core.summary.transcript import CLOSE, OPEN, chunks, paragraphs
+from compactd.core.summary.turn_prefix import HEADING
+from compactd.core.text.summary_format import LAYOUTS, NATURE, SECTIONS
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.integrations.acp.handover import BEGIN, END, handover_text
+from compactd.integrations.hooks.lost_facts import LAYOUT, what_was_lost
+from compactd.integrations.hooks.state import Held
+from compactd.integrations.mcp.recall_text import excerpt, record
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import Text, ToolResult
 from dialogue import CHARS4, after, inputs_of, view_of
 from laws.hostile import LIMITS, TYPED, Talk, forged, made, own_limits, says, talks, unmarked
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compactd.core.asked import CompactRequest
-from compactd.core.profiles import PROFILES
-from compactd.core.settings import GivenSettings
-from compactd.formats.detect import read
-from compactd.messages import Message
-from compactd.recovery import FailedRequest
+from compactd.agent.recovery import FailedRequest
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.planning.request import CompactRequest
+from compactd.formats.files.detect import read
+from compactd.protocol.messages import Message
+from compactd.protocol.settings import GivenSettings
 from formats.recorded import folder, sessions
 from laws.life import Life, opened, whole
 from laws.quiet_world import Quiet

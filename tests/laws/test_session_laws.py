@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd import rewinding
-from compactd.core.asked import CompactRequest
-from compactd.core.gauge import scale_of
-from compactd.core.profiles import PROFILES
-from compactd.core.settings import GivenSettings
-from compactd.messages import Image, Message, ToolCall, ToolResult, Usage
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.budget.usage_report import scale_of
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.messages import Image, Message, ToolCall, ToolResult, Usage
+from compactd.protocol.settings import GivenSettings
+from compactd.session import undo
 from formats.rendered import says
 from laws.life import Life, newest_stays, numbers, opened, reopened, whole
 from laws.quiet_world import Quiet
@@ -134,7 +134,7 @@ def test_a_report_after_a_change_of_estimator_teaches_nothing_about_the_one_befo
     learned = scale_of(session.fold, session.counter)
     assert learned.hidden > 0
     life.configure(GivenSettings(profile="opal"))
-    rewinding.branch(session, "e2")
+    undo.branch(session, "e2")
 
     life.append([], Usage(input_tokens=1, output_tokens=1), session.fold.epoch)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compactd.core.asked import CompactRequest
-from compactd.core.settings import GivenSettings
+from compactd.core.planning.request import CompactRequest
+from compactd.protocol.settings import GivenSettings
 from laws.life import Life, opened, whole
 from laws.quiet_world import Quiet
 from laws.recorded_parts import FILES, first_messages

@@ -5,7 +5,7 @@ Started as `python echo_daemon.py [--frame-limit BYTES] [--drain SECONDS] [--can
 
 from __future__ import annotations
 
-from compactd.rpc.stdio import take_stdio
+from compactd.daemon.rpc.stdio import take_stdio
 
 FDS = take_stdio()
 
@@ -17,10 +17,14 @@ from collections.abc import Awaitable, Mapping  # noqa: E402
 import msgspec  # noqa: E402
 from msgspec import Raw, Struct  # noqa: E402
 
-from compactd.errors import CompactdError, NothingToUndo, SessionNotFound  # noqa: E402
-from compactd.rpc.connection import Connection  # noqa: E402
-from compactd.rpc.request import Request, encode  # noqa: E402
-from compactd.rpc.table import Method, Reply  # noqa: E402
+from compactd.daemon.rpc.connection import Connection  # noqa: E402
+from compactd.daemon.rpc.request import (  # noqa: E402
+    Reply,
+    Request,
+    encode,
+)
+from compactd.protocol.errors import CompactdError, NothingToUndo, SessionNotFound  # noqa: E402
+from compactd.protocol.methods import Method  # noqa: E402
 
 
 class Nothing(Struct, frozen=True, kw_only=True):

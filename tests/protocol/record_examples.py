@@ -1,6 +1,6 @@
 """Plays every method and event of the protocol once against the real daemon, and keeps what was said.
 
-`python tests/protocol/record_examples.py` writes `server/compactd/rpc/schema/examples.json`, from which
+`python tests/protocol/record_examples.py` writes `server/compactd/cli/codegen/examples.json`, from which
 protocol.md and the OpenRPC document have their examples; a test records them anew and compares.
 """
 
@@ -20,7 +20,7 @@ from e2e.client import Daemon
 from e2e.own_loop import environment
 from providers.loopback import Answer, Call, Fail, Loopback, Stall
 
-FILE = Path(__file__).parents[2] / "server/compactd/rpc/schema/examples.json"
+FILE = Path(__file__).parents[2] / "server/compactd/cli/codegen/examples.json"
 
 CLOCK = 1_763_750_000.0
 HOME = "/home/me"

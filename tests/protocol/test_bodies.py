@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET, Raw, Struct
 
-from compactd.errors import InvalidParams
-from compactd.rpc.depth import DEPTH_LIMIT
-from compactd.rpc.envelope import Envelope, Rejected, read_envelope
-from compactd.rpc.params import ParamsReader
-from compactd.rpc.surrogates import encode_detail, without_lone_surrogates
+from compactd.daemon.rpc.depth import DEPTH_LIMIT
+from compactd.daemon.rpc.envelope import Envelope, Rejected, read_envelope
+from compactd.daemon.rpc.params import ParamsReader
+from compactd.daemon.rpc.surrogates import encode_detail, without_lone_surrogates
+from compactd.protocol.errors import InvalidParams
 
 # --- one body ---------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from itertools import cycle
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.rpc.depth import DEPTH_LIMIT, Depth, is_too_deep
+from compactd.daemon.rpc.depth import DEPTH_LIMIT, Depth, is_too_deep
 
 TEXTS = st.text('[]{}"\\/a\n', max_size=12)
 TRAPS = ('"},{"role":"', '\\"},{"role":"', "}, {", "\\", "[[[", "]}", 'x = ["a"]\n')

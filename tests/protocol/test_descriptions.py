@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from compactd.rpc.schema import KINDS
+from compactd.cli.codegen import KINDS
 
 Node = dict[str, "Node"] | list["Node"] | str | int | float | bool | None
 

@@ -17,7 +17,7 @@ def test_each_method_and_event_is_answered_as_its_example_says(tmp_path: Path) -
 
 
 def test_each_method_and_event_has_an_example() -> None:
-    from compactd.rpc.schema.described import ASKED, EVENTS, REQUESTS
+    from compactd.cli.codegen.described import ASKED, EVENTS, REQUESTS
 
     recorded = json.loads(FILE.read_text("utf-8"))
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compactd.rpc.framing import HEADER_LIMIT_BYTES, Fault, Frame, Framer
-from compactd.rpc.ids import sniff_id
+from compactd.daemon.rpc.framing import HEADER_LIMIT_BYTES, Fault, Frame, Framer
+from compactd.daemon.rpc.ids import sniff_id
 from protocol.raw import block, line
 
 NO_LENGTH = Fault(-32700, "a header block has no Content-Length")

@@ -8,12 +8,12 @@ from collections.abc import Awaitable, Callable
 import pytest
 from msgspec import Raw
 
-from compactd.errors import Detail, SessionBusy
-from compactd.rpc.editor import COMMANDS
-from compactd.rpc.envelope import read_envelope
-from compactd.rpc.lsp import Host
-from compactd.rpc.outgoing import Refused
-from compactd.rpc.request import Request
+from compactd.daemon.lsp.editor import COMMANDS
+from compactd.daemon.lsp.language_server import Host
+from compactd.daemon.rpc.envelope import read_envelope
+from compactd.daemon.rpc.outgoing import Refused
+from compactd.daemon.rpc.request import Request
+from compactd.protocol.errors import Detail, SessionBusy
 
 INITIALIZE = {"processId": None, "rootUri": None, "capabilities": {}}
 

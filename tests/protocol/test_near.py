@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.rpc.framing import Framer
-from compactd.rpc.large import Large
-from compactd.rpc.near import NearReader
-from compactd.rpc.pipes import Writer
+from compactd.daemon.rpc.checked_body import Large
+from compactd.daemon.rpc.framing import Framer
+from compactd.daemon.rpc.loop_reader import NearReader
+from compactd.daemon.rpc.pipes import Writer
 
 NOWHERE = Path(os.devnull)
 PIECES = st.lists(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from compactd.rpc.parent import watch_parent
+from compactd.daemon.lsp.parent_watch import watch_parent
 
 WAYS = pytest.mark.parametrize("use_pidfd", [True, False], ids=["pidfd", "polling"])
 

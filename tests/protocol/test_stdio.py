@@ -95,18 +95,19 @@ def test_a_stream_that_is_closed_from_the_start_harms_nobody(tmp_path: Path, clo
 
 def test_taking_stdio_imports_nothing_that_was_not_there() -> None:
     code = (
-        "import sys; before = set(sys.modules); import compactd.rpc.stdio\n"
-        "print(*sorted(set(sys.modules) - before - {'__future__', 'compactd', 'compactd.rpc'}))"
+        "import sys; before = set(sys.modules); import compactd.daemon.rpc.stdio\n"
+        "packages = {'__future__', 'compactd', 'compactd.daemon', 'compactd.daemon.rpc'}\n"
+        "print(*sorted(set(sys.modules) - before - packages))"
     )
 
     done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, timeout=20)
 
-    assert done.stdout.split() == ["compactd.rpc.stdio"]
+    assert done.stdout.split() == ["compactd.daemon.rpc.stdio"]
 
 
 def test_the_transport_loads_neither_pygls_nor_http_nor_a_tokenizer() -> None:
     heavy = "{'pygls', 'lsprotocol', 'attrs', 'cattrs', 'httpx', 'tiktoken', 'json'}"
-    code = f"import sys, compactd.rpc.connection; print(*({heavy} & {{*sys.modules}}))"
+    code = f"import sys, compactd.daemon.rpc.connection; print(*({heavy} & {{*sys.modules}}))"
 
     done = subprocess.run([sys.executable, "-c", code], env=ENV, capture_output=True, text=True, timeout=20)
 

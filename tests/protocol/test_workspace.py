@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET, Raw
 
-from compactd.rpc.workspace import folders_of, is_below
+from compactd.daemon.lsp.workspace import folders_of, is_below
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,11 @@ from typing import Any
 
 from msgspec import Raw
 
-from compactd.providers.answer import Reader
-from compactd.providers.asking import HttpProvider
-from compactd.providers.base import (
+from compactd.models.providers.factory import provider_for
+from compactd.models.providers.http import Limits, Links
+from compactd.models.providers.http_provider import HttpProvider
+from compactd.models.providers.keys import Keyring
+from compactd.models.providers.protocol import (
     Finished,
     ModelFailed,
     ModelRequest,
@@ -22,10 +24,8 @@ from compactd.providers.base import (
     ThinkingDelta,
     ToolCallReady,
 )
-from compactd.providers.choose import provider_for
-from compactd.providers.http import Limits, Links
-from compactd.providers.keys import Keyring
-from compactd.providers.retries import NO_RETRIES, Retries
+from compactd.models.providers.response import Reader
+from compactd.models.providers.retries import NO_RETRIES, Retries
 from providers.loopback import Loopback, Wire
 
 WIRES: tuple[Wire, ...] = ("openai", "openai_responses", "anthropic", "gemini", "ollama")

@@ -6,7 +6,7 @@ import pytest
 from asking_loopback import WIRES, ask
 from msgspec import Raw
 
-from compactd.messages import Block, Opaque, Text, Thinking, ToolCall, Usage
+from compactd.protocol.messages import Block, Opaque, Text, Thinking, ToolCall, Usage
 from providers.loopback import Answer, Call, Dribble, Noise, Plain, Wire, length_stop, refusal
 
 EVERY_WIRE = pytest.mark.parametrize("wire", WIRES)

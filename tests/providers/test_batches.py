@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiktoken import Encoding
 
-from compactd.providers.batches import (
+from compactd.models.tokenizers.batches import (
     ALONE_CHARS,
     BATCH_CHARS,
     MARK,
@@ -23,8 +23,8 @@ from compactd.providers.batches import (
     TOKEN_BYTES,
     count_each,
 )
-from compactd.providers.counters import SPECS, Bpe, count_with, load, unpack
-from compactd.session import INLINE_BYTES
+from compactd.models.tokenizers.counters import SPECS, Bpe, count_with, load, unpack
+from compactd.session.session import INLINE_BYTES
 
 RANDOM = random.Random(5)
 STDLIB = Path(os.__file__).parent

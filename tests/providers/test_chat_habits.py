@@ -6,11 +6,11 @@ import pytest
 from asking_loopback import read
 from msgspec import Raw
 
-from compactd.messages import Text, Thinking, ToolCall, Usage
-from compactd.providers.answer import Refused
-from compactd.providers.base import TextDelta, ThinkingDelta
-from compactd.providers.openai import ChatReader
-from compactd.providers.reading import NoJson
+from compactd.models.providers.json_fields import NoJson
+from compactd.models.providers.openai import ChatReader
+from compactd.models.providers.protocol import TextDelta, ThinkingDelta
+from compactd.models.providers.response import Refused
+from compactd.protocol.messages import Text, Thinking, ToolCall, Usage
 
 
 def delta(**fields: object) -> dict[str, object]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from asking_loopback import StillClock, hear, linked, request_of
 
-from compactd.errors import NoProvider
-from compactd.providers.asking import HttpProvider
-from compactd.providers.choose import KNOWN, WireName, is_configured, provider_for
-from compactd.providers.http import Links
-from compactd.providers.keys import Keyring
-from compactd.providers.network import address_of
+from compactd.models.providers.factory import KNOWN, WireName, is_configured, provider_for
+from compactd.models.providers.http import Links
+from compactd.models.providers.http_provider import HttpProvider
+from compactd.models.providers.keys import Keyring
+from compactd.models.providers.network import address_of
+from compactd.protocol.errors import NoProvider
 from providers.loopback import Answer, Loopback
 
 ALL_KEYS = {name: f"key-of-{name}" for known in KNOWN.values() for name in known.keys}

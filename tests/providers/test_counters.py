@@ -16,10 +16,10 @@ import tiktoken_ext.openai_public as public
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compactd.core.pictures import Area
-from compactd.core.script import SLICE_CHARS, estimate, slices
-from compactd.core.tokens import Chars4, Chars4Utf16, Habits, ScriptAware, script_aware
-from compactd.providers.counters import (
+from compactd.core.tokens.counting import Chars4, Chars4Utf16, Habits, ScriptAware, script_aware
+from compactd.core.tokens.estimate import SLICE_CHARS, estimate, slices
+from compactd.core.tokens.image_rules import Area
+from compactd.models.tokenizers.counters import (
     SPECS,
     Bpe,
     EncodingError,
@@ -80,7 +80,9 @@ def test_known_texts_have_their_known_number_of_tokens() -> None:
 
 
 def test_the_ranks_are_loaded_without_network_and_without_environment(tmp_path: Path) -> None:
-    code = "from compactd.providers.counters import Bpe; print(Bpe('o200k_base').count('hello world'))"
+    code = (
+        "from compactd.models.tokenizers.counters import Bpe; print(Bpe('o200k_base').count('hello world'))"
+    )
 
     seen = subprocess.run(
         [sys.executable, "-c", code],
@@ -95,7 +97,10 @@ def test_the_ranks_are_loaded_without_network_and_without_environment(tmp_path: 
 
 
 def test_importing_the_counters_loads_neither_tiktoken_nor_ranks() -> None:
-    code = "import sys, compactd.providers.counters; print('tiktoken' in sys.modules, 'zlib' in sys.modules)"
+    code = (
+        "import sys, compactd.models.tokenizers.counters\n"
+        "print('tiktoken' in sys.modules, 'zlib' in sys.modules)"
+    )
 
     seen = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
 

@@ -6,10 +6,10 @@ import pytest
 from asking_loopback import NOW, QUICK, WIRES, StillClock, ask
 from msgspec.structs import replace
 
-from compactd.core.overflow import Failure, classify
-from compactd.messages import Text
-from compactd.providers.base import Cause
-from compactd.providers.retries import Retries
+from compactd.core.overflow.classify import Failure, classify
+from compactd.models.providers.protocol import Cause
+from compactd.models.providers.retries import Retries
+from compactd.protocol.messages import Text
 from providers.loopback import (
     Answer,
     Cut,

@@ -8,14 +8,14 @@ import pytest
 from asking_loopback import read
 from msgspec import Raw
 
-from compactd.messages import Opaque, Text, Thinking, ToolCall, Usage
-from compactd.providers.answer import NotAnAnswer, Refused, Unfinished
-from compactd.providers.anthropic import MessagesReader
-from compactd.providers.base import Finished, TextDelta, ToolCallReady
-from compactd.providers.gemini import GenerateReader
-from compactd.providers.ollama import OllamaReader
-from compactd.providers.openai import ChatReader
-from compactd.providers.openai_responses import ResponsesReader
+from compactd.models.providers.anthropic import MessagesReader
+from compactd.models.providers.gemini import GenerateReader
+from compactd.models.providers.ollama import OllamaReader
+from compactd.models.providers.openai import ChatReader
+from compactd.models.providers.openai_responses import ResponsesReader
+from compactd.models.providers.protocol import Finished, TextDelta, ToolCallReady
+from compactd.models.providers.response import NotAnAnswer, Refused, Unfinished
+from compactd.protocol.messages import Opaque, Text, Thinking, ToolCall, Usage
 
 # --- anthropic --------------------------------------------------------------------------------------------
 

@@ -17,9 +17,9 @@ import pytest
 from asking_loopback import QUICK, WIRES, hear, linked, provider_of, request_of
 from msgspec.structs import replace
 
-from compactd.providers.base import Finished
-from compactd.providers.http import Broken, Sending
-from compactd.providers.network import Address, address_of, is_loopback, proxy_for, trusted
+from compactd.models.providers.http import Broken, Sending
+from compactd.models.providers.network import Address, address_of, is_loopback, proxy_for, trusted
+from compactd.models.providers.protocol import Finished
 from providers.loopback import Answer, Cut, Endless, Hangup, Html, Loopback, Seen, Silence, Stall, Wire
 from providers.loopback.server import CERTIFICATE
 
@@ -213,8 +213,8 @@ async def test_a_request_that_is_cancelled_at_any_moment_leaves_nothing_behind(t
 
 FIRST_REQUEST = """
 import asyncio, json, sys, threading
-from compactd.providers.choose import provider_for
-from compactd.providers.http import Links, Sending
+from compactd.models.providers.factory import provider_for
+from compactd.models.providers.http import Links, Sending
 
 on_the_loop, elsewhere = [], []
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from asking_loopback import hear, linked, provider_of, request_of
 
-from compactd.errors import NoProvider
-from compactd.providers.http import Sending
-from compactd.providers.keys import Keyring
-from compactd.providers.secret import Secret, blotted
+from compactd.models.providers.http import Sending
+from compactd.models.providers.keys import Keyring
+from compactd.models.providers.secret import Secret, blotted
+from compactd.protocol.errors import NoProvider
 from providers.loopback import Fail, Loopback
 
 KEY = "sk-very-secret-0123456789"

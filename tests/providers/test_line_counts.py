@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.core.tokens import Counter, script_aware
-from compactd.providers.counters import Bpe
-from compactd.providers.line_counts import LONGEST_CHARS, remembering
+from compactd.core.tokens.counting import Counter, script_aware
+from compactd.models.tokenizers.counters import Bpe
+from compactd.models.tokenizers.line_counts import LONGEST_CHARS, remembering
 
 COUNTERS = tuple(Bpe(name) for name in ("o200k_base", "cl100k_base"))
 SPACES = (" ", "  ", "\n", "\n\n", "\r\n", "\t", "\x0b", "\u2028", "\u3000")

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from compactd.providers.local_servers import BODY_BYTES, Stated, is_loopback, stated_window
+from compactd.models.providers.local_servers import BODY_BYTES, Stated, is_loopback, stated_window
 
 LONG_S = 10.0
 """No server below is waited for so long."""
@@ -632,7 +632,7 @@ async def test_an_answered_question_leaves_no_connection_open() -> None:
 
 PROXIED = """
 import asyncio, sys
-from compactd.providers.local_servers import stated_window
+from compactd.models.providers.local_servers import stated_window
 assert "httpx" not in sys.modules and "urllib.parse" not in sys.modules
 print(asyncio.run(stated_window(sys.argv[1], "deepseek-r1", 10.0)))
 """

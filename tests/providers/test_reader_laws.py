@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.messages import Message, Text
-from compactd.providers.answer import NotAnAnswer, Reader, Refused, Unfinished
-from compactd.providers.anthropic import MessagesReader
-from compactd.providers.base import Finished, TextDelta
-from compactd.providers.gemini import GenerateReader
-from compactd.providers.ollama import OllamaReader
-from compactd.providers.openai import ChatReader
-from compactd.providers.openai_responses import ResponsesReader
-from compactd.providers.reading import NoJson, object_bytes
-from compactd.providers.retries import code_in, error_body, error_in
+from compactd.models.providers.anthropic import MessagesReader
+from compactd.models.providers.gemini import GenerateReader
+from compactd.models.providers.json_fields import NoJson, object_bytes
+from compactd.models.providers.ollama import OllamaReader
+from compactd.models.providers.openai import ChatReader
+from compactd.models.providers.openai_responses import ResponsesReader
+from compactd.models.providers.protocol import Finished, TextDelta
+from compactd.models.providers.response import NotAnAnswer, Reader, Refused, Unfinished
+from compactd.models.providers.retries import code_in, error_body, error_in
+from compactd.protocol.messages import Message, Text
 from providers.loopback import Answer, Call, Wire
 from providers.loopback.player import WRITERS
 

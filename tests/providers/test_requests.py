@@ -9,10 +9,10 @@ import pytest
 from asking_loopback import WIRES, hear, linked, provider_of, request_of
 from msgspec import Raw
 
-from compactd.providers.base import ModelRequest
-from compactd.providers.ollama import OllamaWire
-from compactd.providers.openai import ChatWire
-from compactd.providers.openai_responses import ResponsesWire, reasons
+from compactd.models.providers.ollama import OllamaWire
+from compactd.models.providers.openai import ChatWire
+from compactd.models.providers.openai_responses import ResponsesWire, reasons
+from compactd.models.providers.protocol import ModelRequest
 from providers.loopback import Answer, Loopback, Wire
 
 KEY = "sk-test-0123456789"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.providers.base import Cause, Failure
-from compactd.providers.retries import (
+from compactd.models.providers.protocol import Cause, Failure
+from compactd.models.providers.retries import (
     NO_RETRIES,
     Retries,
     code_in,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.providers.sse import Lines, ServerEvent, ServerEvents, TooLong
+from compactd.models.providers.sse import Lines, ServerEvent, ServerEvents, TooLong
 
 
 def events_of(*chunks: bytes) -> list[ServerEvent]:

@@ -14,14 +14,22 @@ from typing import TypeVar
 import msgspec
 from msgspec import Raw
 
-from compactd.core.entries import ModelSet, Opened, SettingsSet
-from compactd.core.intake import New
-from compactd.formats.neutral import decode_message, read_messages
-from compactd.loop import agent_of
-from compactd.messages import AgentEnd, CompactionEnd, Message, OverflowDetected, Text
-from compactd.providers.base import Failure, Finished, ModelFailed, ModelRequest, Provider, Shape, StreamEvent
-from compactd.session import Session
-from compactd.store.memory import MemoryJournal
+from compactd.agent.loop import agent_of
+from compactd.core.history.append import New
+from compactd.core.history.entries import ModelSet, Opened, SettingsSet
+from compactd.formats.messages.neutral import decode_message, read_messages
+from compactd.models.providers.protocol import (
+    Failure,
+    Finished,
+    ModelFailed,
+    ModelRequest,
+    Provider,
+    Shape,
+    StreamEvent,
+)
+from compactd.protocol.messages import AgentEnd, CompactionEnd, Message, OverflowDetected, Text
+from compactd.session.session import Session
+from compactd.storage.memory_journal import MemoryJournal
 from e2e.talk import turns
 from faults.simulation.loop import Loop
 from laws.quiet_world import Quiet

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.store.folder import FolderStore
+from compactd.storage.folder import FolderStore
 
 CHILDREN = Path(__file__).parent / "children"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compactd.store.folder import FolderStore
-from compactd.store.records import bare
+from compactd.storage.folder import FolderStore
+from compactd.storage.records import bare
 
 Spawn = Callable[..., "subprocess.Popen[str]"]
 

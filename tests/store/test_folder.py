@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.errors import SessionCorrupt, SessionLocked, SessionNotFound
-from compactd.store.folder import FolderStore
-from compactd.store.paths import file_stem
-from compactd.store.records import bare, line, lines
+from compactd.protocol.errors import SessionCorrupt, SessionLocked, SessionNotFound
+from compactd.storage.folder import FolderStore
+from compactd.storage.paths import file_stem
+from compactd.storage.records import bare, line, lines
 
 Spawn = Callable[..., "subprocess.Popen[str]"]
 

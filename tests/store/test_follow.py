@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compactd.errors import SessionCorrupt, SessionNotFound
-from compactd.store.base import Follower, News
-from compactd.store.folder import FolderStore
-from compactd.store.records import bare, line, lines
+from compactd.protocol.errors import SessionCorrupt, SessionNotFound
+from compactd.storage.folder import FolderStore
+from compactd.storage.protocols import Follower, News
+from compactd.storage.records import bare, line, lines
 
 Spawn = Callable[..., "subprocess.Popen[str]"]
 FIRST = b'{"type":"session","v":1,"id":"s1"}'

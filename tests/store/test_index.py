@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from compactd.finding import said_of, search_everywhere
-from compactd.store.index import CANDIDATES, FileIndex
-from compactd.store.paths import file_stem, index_file
-from compactd.store.records import line
+from compactd.session.search_all import said_of, search_everywhere
+from compactd.storage.paths import file_stem, index_file
+from compactd.storage.records import line
+from compactd.storage.search_index import CANDIDATES, FileIndex
 
 
 def first(session_id: str) -> bytes:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from compactd.store import files, locks
-from compactd.store.base import RecordsLost
-from compactd.store.folder import FolderStore
-from compactd.store.journal import FileJournal
-from compactd.store.journal_file import JournalFile
-from compactd.store.memory import MemoryJournal
-from compactd.store.records import bare, line, lines, scan
+from compactd.storage import files, locks
+from compactd.storage.folder import FolderStore
+from compactd.storage.journal import FileJournal
+from compactd.storage.journal_file import JournalFile
+from compactd.storage.memory_journal import MemoryJournal
+from compactd.storage.protocols import RecordsLost
+from compactd.storage.records import bare, line, lines, scan
 
 FIRST = b'{"type":"session","v":1,"id":"s1"}'
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from compactd.errors import SessionLocked
-from compactd.store.folder import FolderStore
-from compactd.store.locks import Held, Lock, is_held, take
+from compactd.protocol.errors import SessionLocked
+from compactd.storage.folder import FolderStore
+from compactd.storage.locks import Held, Lock, is_held, take
 
 Spawn = Callable[..., "subprocess.Popen[str]"]
 FIRST = b'{"type":"session","v":1,"id":"s1"}'

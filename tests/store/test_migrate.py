@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compactd.core.entries import Entry
-from compactd.errors import FormatNotSupported
-from compactd.store.folder import FolderStore
-from compactd.store.migrate import FORMAT, Format, upgraded
-from compactd.store.paths import file_stem
-from compactd.store.records import bare, lines, scan
+from compactd.core.history.entries import Entry
+from compactd.protocol.errors import FormatNotSupported
+from compactd.storage.folder import FolderStore
+from compactd.storage.migrate import FORMAT, Format, upgraded
+from compactd.storage.paths import file_stem
+from compactd.storage.records import bare, lines, scan
 
 JOURNALS = Path(__file__).parents[1] / "journals"
 ID = "fix-the-loader"

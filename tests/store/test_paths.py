@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.store.paths import config_folder, data_folder, file_stem
+from compactd.storage.paths import config_folder, data_folder, file_stem
 
 LINUX = {"HOME": "/home/ann"}
 WINDOWS = {"USERPROFILE": "/Users/ann"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.store.ranking import SNIPPET_CHARS, Candidate, best, snippet
+from compactd.storage.search_ranking import SNIPPET_CHARS, Candidate, best, snippet
 
 
 def said(text: str, *, entry: str = "e1", at: float = 1.0) -> Candidate:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compactd.store.records import Scan, bare, check, line, lines, scan
+from compactd.storage.records import Scan, bare, check, line, lines, scan
 
 
 def journal(records: list[bytes]) -> bytes:

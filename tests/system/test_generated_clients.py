@@ -16,7 +16,7 @@ from e2e.client import SERVE, environment
 pytestmark = pytest.mark.system
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = ROOT / "server" / "compactd" / "data" / "schema.json"
+SCHEMA = ROOT / "server" / "compactd" / "protocol" / "schema.json"
 HERE = Path(__file__).parent / "generated"
 VENV = ROOT / ".cache" / "generators"
 BIN = Path(sys.executable).parent

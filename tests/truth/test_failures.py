@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from compactd.core.overflow import Failure, classify
+from compactd.core.overflow.classify import Failure, classify
 
 HERE = Path(__file__).resolve().parents[2] / "benchmarks" / "truth" / "failures.jsonl"
 ROWS = [json.loads(line) for line in HERE.read_text("utf-8").splitlines()]

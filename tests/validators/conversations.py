@@ -8,10 +8,10 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import Raw, Struct
 
-from compactd.core.entries import Item
-from compactd.core.tokens import message_tokens
-from compactd.formats.neutral import decode_message, encode_message
-from compactd.messages import (
+from compactd.core.history.entries import Item
+from compactd.core.tokens.counting import message_tokens
+from compactd.formats.messages.neutral import decode_message, encode_message
+from compactd.protocol.messages import (
     Block,
     Document,
     Image,

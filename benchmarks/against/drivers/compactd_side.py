@@ -13,24 +13,24 @@ import msgspec
 from benchmarks.against.drivers.serving import AFTER, HELD, Prepare, Run, Told, messages_in, pieces, serve
 from benchmarks.opened_inside import Record
 from compactd import __version__
-from compactd.core.asked import CompactRequest
-from compactd.core.cuts import move, walk_back
-from compactd.core.intake import New
-from compactd.core.plan import NotCompacted
-from compactd.core.rules import StrategyChoice
-from compactd.core.tokens import Chars4, Counter, message_tokens, script_aware
-from compactd.core.units import FactCache
-from compactd.daemon import GC_THRESHOLDS, Daemon
-from compactd.flowing import drive, planner, work_of
-from compactd.following import decode_entries
-from compactd.formats.base import read_messages
-from compactd.learning import Learner
-from compactd.messages import Message
-from compactd.providers.counters import Bpe, load
-from compactd.resting import settle
-from compactd.session import Session
-from compactd.store.folder import FolderStore
-from compactd.store.memory import MemoryJournal
+from compactd.compaction.driver import drive, planner, work_of
+from compactd.compaction.read_ahead import Learner
+from compactd.core.extract.facts import FactCache
+from compactd.core.history.append import New
+from compactd.core.planning.cut_points import move, walk_back
+from compactd.core.planning.plan import NotCompacted
+from compactd.core.planning.request import CompactRequest
+from compactd.core.tokens.counting import Chars4, Counter, message_tokens, script_aware
+from compactd.daemon.app import GC_THRESHOLDS, Daemon
+from compactd.formats.messages.base import read_messages
+from compactd.models.tokenizers.counters import Bpe, load
+from compactd.protocol.messages import Message
+from compactd.protocol.settings import StrategyChoice
+from compactd.session.follower import decode_entries
+from compactd.session.memory import settle
+from compactd.session.session import Session
+from compactd.storage.folder import FolderStore
+from compactd.storage.memory_journal import MemoryJournal
 
 SESSION = "peer"
 GO_ON = msgspec.Raw(b'{"role":"user","content":"go on"}')

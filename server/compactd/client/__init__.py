@@ -17,8 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from compactd.client.blocking import Client
-from compactd.client.frames import Json
-from compactd.client.told import (
+from compactd.client.events import (
     EVENTS_KEPT,
     STDERR_LINES,
     TIMEOUT_S,
@@ -28,6 +27,7 @@ from compactd.client.told import (
     Params,
     RpcError,
 )
+from compactd.client.frames import Json
 
 if TYPE_CHECKING:
     from compactd.client.asynchronous import AsyncClient

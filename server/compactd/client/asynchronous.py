@@ -16,9 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from compactd.client.calls import AsyncCalls
-from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, decoded, framed, json_object
-from compactd.client.remembered import Remembered, is_repeatable
-from compactd.client.told import (
+from compactd.client.events import (
     CLOSE_S,
     EVENTS_KEPT,
     HANDLER_FAILED,
@@ -38,6 +36,8 @@ from compactd.client.told import (
     result_of,
     resumed,
 )
+from compactd.client.frames import ErrorObject, Incoming, Json, Outgoing, decoded, framed, json_object
+from compactd.client.restart import Remembered, is_repeatable
 
 T = TypeVar("T")
 

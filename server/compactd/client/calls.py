@@ -9,14 +9,14 @@ from typing import Literal, TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from compactd.client.told import TIMEOUT_S, Params
-from compactd.core.settings import (
-    GivenSettings,
-)
-from compactd.messages import (
+from compactd.client.events import TIMEOUT_S, Params
+from compactd.protocol.messages import (
     CompactionResult,
 )
-from compactd.rpc.wire import (
+from compactd.protocol.settings import (
+    GivenSettings,
+)
+from compactd.protocol.wire import (
     AbortResult,
     AppendResult,
     BeginResult,

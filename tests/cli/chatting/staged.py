@@ -12,10 +12,10 @@ from typing import Any
 
 from textual.pilot import Pilot
 
-from compactd.cli.chatting.app import Chat
-from compactd.cli.chatting.looks import DARK
-from compactd.cli.chatting.start import ECHO
-from compactd.cli.chatting.talk import Talk, no_tools
+from compactd.cli.chat.app import Chat
+from compactd.cli.chat.plain import Talk, no_tools
+from compactd.cli.chat.start import ECHO
+from compactd.cli.chat.styles import DARK
 from compactd.client import AsyncClient, DaemonGone
 
 DEADLINE_S = 30.0

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cli.chatting.staged import MODEL, client_of, normalised, staged
-from compactd.cli.chatting.bottom import gauge_text
-from compactd.cli.chatting.conversation import Asked
-from compactd.cli.chatting.folds import CallFold, Rule
-from compactd.cli.chatting.looks import LIGHT
-from compactd.cli.chatting.picking import ContextScreen, Picking
+from compactd.cli.chat.conversation import Asked
+from compactd.cli.chat.folds import CallFold, Rule
+from compactd.cli.chat.picker import ContextScreen, Picking
+from compactd.cli.chat.status_bar import gauge_text
+from compactd.cli.chat.styles import LIGHT
 from compactd.client import AsyncClient
-from compactd.messages import TokenUsage
+from compactd.protocol.messages import TokenUsage
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from cli.chatting.staged import MODEL, Stage, client_of, staged
-from compactd.cli.chatting.folds import CallFold, Rule
-from compactd.cli.chatting.reading import Prose
+from compactd.cli.chat.events import Prose
+from compactd.cli.chat.folds import CallFold, Rule
 from e2e.own_loop import TOOLS
 from e2e.own_loop import environment as pointed_at
 from providers.loopback import Answer, Call, Fail, Loopback, Stall

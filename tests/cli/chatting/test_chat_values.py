@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from compactd.cli.anatomy import Place, dissect
-from compactd.cli.chatting.asked import COMMANDS, Own, compact_params, completed, matches, own_command
-from compactd.cli.chatting.bottom import gauge_look, gauge_text
-from compactd.cli.chatting.filling import CELLS, Row, cells_of, gauge_of, rows_of, threshold_cell
-from compactd.cli.chatting.looks import DARK, LIGHT, theme_name
-from compactd.cli.chatting.pieces import (
+from compactd.cli.chat.input import COMMANDS, Own, compact_params, completed, matches, own_command
+from compactd.cli.chat.prompt import whole
+from compactd.cli.chat.start import reason_of
+from compactd.cli.chat.status_bar import gauge_look, gauge_text
+from compactd.cli.chat.styles import DARK, LIGHT, theme_name
+from compactd.cli.chat.usage_chart import CELLS, Row, cells_of, gauge_of, rows_of, threshold_cell
+from compactd.cli.chat.widgets import (
     Answer,
     Call,
     Compaction,
@@ -29,12 +30,11 @@ from compactd.cli.chatting.pieces import (
     short,
     shown,
 )
-from compactd.cli.chatting.prompting import whole
-from compactd.cli.chatting.start import reason_of
-from compactd.core.tokens import ScriptAware
-from compactd.formats.neutral import decode_message
-from compactd.messages import CompactionResult, Retention, TokenUsage
-from compactd.rpc.wire import HistoryEntry
+from compactd.cli.inspect.anatomy import Place, dissect
+from compactd.core.tokens.counting import ScriptAware
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import CompactionResult, Retention, TokenUsage
+from compactd.protocol.wire import HistoryEntry
 
 
 def entry(name: str, role: str, content: object, *, in_context: bool = True, **more: object) -> HistoryEntry:

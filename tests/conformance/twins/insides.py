@@ -17,15 +17,15 @@ def serve() -> int:
 
 def forgets_the_system_prompt() -> int:
     """Sizes are of the messages and tools alone."""
-    from compactd.core import tokens
+    from compactd.core.tokens import counting
 
-    tokens.system_tokens = lambda *_: 0
+    counting.system_tokens = lambda *_: 0
     return serve()
 
 
 def acknowledges_too_early() -> int:
     """Under `durability: os`, what is appended stays in this process until the session is closed."""
-    from compactd.store import journal_file
+    from compactd.storage import journal_file
 
     class Late(journal_file.JournalFile):
         def write(self, first_seq, appended):
@@ -56,7 +56,7 @@ def takes_torn_records_in() -> int:
 
 def undoes_what_came_later() -> int:
     """Undo goes back to where the compaction was made; later messages are on another branch."""
-    from compactd import rewinding
+    from compactd.session import undo as rewinding
 
     whole = rewinding.undo
 
@@ -71,7 +71,7 @@ def undoes_what_came_later() -> int:
 
 def makes_paths_of_ids() -> int:
     """A session's file is called as the session is."""
-    from compactd.store import paths
+    from compactd.storage import paths
 
     paths.file_stem = lambda session_id: session_id
     return serve()

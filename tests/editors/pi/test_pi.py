@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compactd.core.unseen import CODES
+from compactd.core.text.sanitize import CODES
 from editors.daemons import DEAF, DYING, NAMED, NEWER, daemon
 from editors.pi.driven import EXTENSION, SUMMARISER, Pi, cli, settle
 from providers.loopback import Answer, Call, Loopback, Overflow, Seen

@@ -9,18 +9,18 @@ from pathlib import Path
 import msgspec
 from msgspec import Raw
 
-from compactd.core.overflow import Failure, classify
-from compactd.errors import CompactdError
-from compactd.following import decode_entries, fitting
-from compactd.formats.base import read_messages
-from compactd.formats.detect import read
-from compactd.rpc.envelope import Envelope, Rejected, read_envelope
-from compactd.rpc.framing import Fault, Frame, Framer
-from compactd.session import Session
-from compactd.settings import from_client, from_file
-from compactd.store.migrate import FORMAT
-from compactd.store.reading import content_of, id_of
-from compactd.store.records import bare, line, scan
+from compactd.core.overflow.classify import Failure, classify
+from compactd.daemon.rpc.envelope import Envelope, Rejected, read_envelope
+from compactd.daemon.rpc.framing import Fault, Frame, Framer
+from compactd.formats.files.detect import read
+from compactd.formats.messages.base import read_messages
+from compactd.protocol.errors import CompactdError
+from compactd.session.follower import decode_entries, fitting
+from compactd.session.session import Session
+from compactd.storage.migrate import FORMAT
+from compactd.storage.reading import content_of, id_of
+from compactd.storage.records import bare, line, scan
+from compactd.storage.settings_files import from_client, from_file
 from laws.quiet_world import Quiet
 
 TESTS = Path(__file__).parents[2]

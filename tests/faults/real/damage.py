@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from compactd.errors import CompactdError, SessionCorrupt, SessionNotFound
-from compactd.store.migrate import FORMAT
-from compactd.store.reading import content_of, id_of
-from compactd.store.records import bare, scan
+from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound
+from compactd.storage.migrate import FORMAT
+from compactd.storage.reading import content_of, id_of
+from compactd.storage.records import bare, scan
 from e2e.client import Daemon, Refused
 
 JOURNALS = Path(__file__).parents[2] / "journals"

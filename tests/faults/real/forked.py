@@ -25,8 +25,8 @@ from e2e.client import PATIENCE_S, Refused, environment
 
 LEFT_OUT = (
     "compactd.cli",
-    "compactd.bridges",
-    "compactd.conformance",
+    "compactd.integrations",
+    "compactd_conformance",
     "compactd.client",
     "compactd.__main__",
 )

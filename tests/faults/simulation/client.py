@@ -8,13 +8,13 @@ from random import Random
 import msgspec
 from msgspec import Raw
 
-from compactd import redacting, rewinding, turns
-from compactd.compacting import compact, prune
-from compactd.core.asked import CompactRequest
-from compactd.core.intake import New
-from compactd.core.profiles import PROFILES
-from compactd.core.settings import GivenSettings
-from compactd.errors import (
+from compactd.agent import turns
+from compactd.compaction.run import compact, prune
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.history.append import New
+from compactd.core.planning.request import CompactRequest
+from compactd.formats.messages.base import read_messages
+from compactd.protocol.errors import (
     CannotFit,
     CompactdError,
     NothingToUndo,
@@ -22,10 +22,12 @@ from compactd.errors import (
     SessionCorrupt,
     StorageFailed,
 )
-from compactd.formats.base import read_messages
-from compactd.session import Session
-from compactd.sessions import Sessions, Start
-from compactd.store.base import Durability
+from compactd.protocol.settings import GivenSettings
+from compactd.session import redact as redacting
+from compactd.session import undo as rewinding
+from compactd.session.manager import Sessions, Start
+from compactd.session.session import Session
+from compactd.storage.protocols import Durability
 from faults.simulation.watched import Kept, Reference, must
 from laws.life import newest_stays, numbers, reopened, shown
 

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from compactd.errors import SessionLocked, StorageFailed
-from compactd.resting import give_back, settle
-from compactd.session import Session
-from compactd.sessions import Sessions
-from compactd.store.folder import FolderStore
-from compactd.store.paths import INDEX
+from compactd.protocol.errors import SessionLocked, StorageFailed
+from compactd.session.manager import Sessions
+from compactd.session.memory import give_back, settle
+from compactd.session.session import Session
+from compactd.storage.folder import FolderStore
+from compactd.storage.paths import INDEX
 from faults.simulation.client import Client
 from faults.simulation.loop import Loop
 from faults.simulation.machine import Death, Died, Machine

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-from compactd.store.disk import Chunk
+from compactd.storage.os_files import Chunk
 from faults.simulation.platter import File, Folder, Platter
 
 Death = Literal["kill", "power"]

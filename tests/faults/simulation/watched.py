@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from compactd.store.base import Durability, Journal, RecordsLost
-from compactd.store.folder import FolderStore
-from compactd.store.index import FileIndex
-from compactd.store.records import bare
+from compactd.storage.folder import FolderStore
+from compactd.storage.protocols import Durability, Journal, RecordsLost
+from compactd.storage.records import bare
+from compactd.storage.search_index import FileIndex
 from faults.simulation.machine import Machine
 
 

@@ -8,10 +8,10 @@ import resource
 import sys
 from pathlib import Path
 
-from compactd.errors import StorageFailed
-from compactd.store.base import Journal, RecordsLost
-from compactd.store.folder import FolderStore
-from compactd.store.records import bare
+from compactd.protocol.errors import StorageFailed
+from compactd.storage.folder import FolderStore
+from compactd.storage.protocols import Journal, RecordsLost
+from compactd.storage.records import bare
 
 UNLIMITED = resource.getrlimit(resource.RLIMIT_FSIZE)
 

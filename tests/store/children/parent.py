@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from compactd.store.folder import FolderStore
+from compactd.storage.folder import FolderStore
 
 PROGRAM = "print('the grandchild runs', flush=True); input(); print('the grandchild ran until now')"
 

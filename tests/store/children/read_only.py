@@ -10,9 +10,9 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from compactd.errors import StorageFailed
-from compactd.store.folder import FolderStore
-from compactd.store.paths import file_stem
+from compactd.protocol.errors import StorageFailed
+from compactd.storage.folder import FolderStore
+from compactd.storage.paths import file_stem
 
 
 def first(session_id: str) -> bytes:

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from compactd.store.folder import FolderStore
+from compactd.storage.folder import FolderStore
 
 
 async def main(home: Path) -> None:

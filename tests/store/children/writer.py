@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from compactd.store.folder import FolderStore
+from compactd.storage.folder import FolderStore
 
 
 def record(number: int) -> bytes:

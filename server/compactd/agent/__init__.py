@@ -1,0 +1,1 @@
+"""The agent's loop: prompts, model requests, tool calls, recovery from failed requests, model switches."""

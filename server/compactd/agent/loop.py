@@ -1,0 +1,467 @@
+"""The daemon's own loop: a prompt, the model's answer, its tools, until the model has no more calls.
+
+What happens before and after each request is `turns` and `recovery`, as for agents that run their own loop.
+Everything is bounded: steps of a prompt, rejections of a request, the time of a tool. (Contract: "Methods:
+the loop"; behaviour.md, law 3.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from contextlib import aclosing
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.agent import tool_calls, turns
+from compactd.agent.recovery import FailedRequest, recover
+from compactd.agent.requests import next_request, output_limit, with_own_names
+from compactd.core.history.append import New
+from compactd.core.history.entries import NULL, Appended, EntryId, Queued, Unqueued
+from compactd.core.history.tool_pairs import closes_calls
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.models.providers.protocol import Finished, ModelFailed, Provider, Retrying, TextDelta
+from compactd.models.providers.protocol import ThinkingDelta as ThinkingArrived
+from compactd.protocol.errors import CannotFit, CompactdError, SessionBusy
+from compactd.protocol.messages import (
+    AgentAbort,
+    AgentEnd,
+    AgentError,
+    AgentStart,
+    Message,
+    MessageAppended,
+    MessageDelta,
+    MessageEnd,
+    MessageQueued,
+    MessageStart,
+    Retry,
+    ThinkingDelta,
+    ToolCall,
+    ToolExecutionEnd,
+    ToolExecutionStart,
+    TurnStart,
+)
+from compactd.session.host import AgentStatus
+from compactd.session.session import Session, Taken
+
+LOWERED = 2
+"""How often one request is sent again with less output before it is given up."""
+
+ABORT_S = 0.04
+"""How long an abort waits for what it stops before it is answered."""
+
+_log = logging.getLogger("compactd.loop")
+
+
+class Prompted(Struct, frozen=True, kw_only=True):
+    """A prompt that is durable."""
+
+    turn_id: str
+    queued: bool
+    number: int
+    """To wait for."""
+
+
+class _Place(Struct, frozen=True, kw_only=True):
+    """Where a tool call stands."""
+
+    turn_id: str
+    entry_id: EntryId | None
+    """The message with the call."""
+
+
+def _new(outcome: tool_calls.ToolOutcome) -> New:
+    return New(read=((outcome.message, outcome.raw),), tokens=(outcome.tokens,))
+
+
+class Agent:
+    """The loop of one session: one prompt at a time, the others wait in their order."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._task: asyncio.Task[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._turn_id: str | None = None
+        """Of the prompt that was begun and is not ended."""
+        self._is_turn_open = False
+        """A `turn_start` was sent and its `turn_end` was not."""
+        self._is_message_open = False
+        """The same of `message_start` and `message_end`."""
+        self._partial: list[str] = []
+        self._is_client_gone = False
+        self.status: AgentStatus | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """A prompt is being answered."""
+        return self._task is not None and not self._task.done()
+
+    @property
+    def turn_id(self) -> str | None:
+        """The prompt that was begun and is not ended."""
+        return self._turn_id
+
+    def holds_others(self) -> bool:
+        """True for whoever is no step of the prompt that is being answered."""
+        return self.is_running and asyncio.current_task() is not self._task
+
+    def accepts(self, messages: Iterable[Message]) -> None:
+        """Raises `SessionBusy` for a client's messages that leave an answer as the last word while the daemon
+        waits for the model's: the next request would end with it; providers refuse that, or go on with it.
+        """
+        known = self._session.fold.clients
+        said = [message.role for message in messages if message.id not in known and closes_calls(message)]
+        if self.status is not None and said and said[-1] == "assistant":
+            raise SessionBusy(
+                "The daemon is answering a prompt of this session itself: an assistant message now would "
+                "stand in the place of its answer. Append it after the agent_end, or abort the prompt first.",
+                holder="prompt",
+                turn_id=self.turn_id,
+            )
+
+    def prompt(self, message: Message, raw: Raw) -> Prompted:
+        """Takes a user's message; it is answered now, or after those that wait.
+
+        Raises `SessionLocked`, and `NoProvider` where there is no model to ask.
+        """
+        session, before = self._session, self._task
+        session.writable()
+        self._provider()
+        turn_id = f"t{session.fold.prompts + 1}"
+        queued = self.is_running or session.running is not None or bool(session.fold.queued)
+        number = session.write(Queued(at=session.world.now(), turn_id=turn_id, message=raw))
+        if session.client is not None:
+            session.prompters[turn_id] = session.client
+        if queued:
+            session.emit(MessageQueued(turn_id=turn_id))
+        if before is None or before.done() or before is self._stopping:
+            self._task = asyncio.ensure_future(self._run(before))
+        return Prompted(turn_id=turn_id, queued=queued, number=number)
+
+    async def abort(self) -> bool:
+        """Stops the prompt that is answered; those that wait stay queued for the next one. False where none
+        is. Returns within `ABORT_S`, whatever the provider does."""
+        task = self.stop()
+        if task is None:
+            return False
+        await asyncio.wait((task,), timeout=ABORT_S)
+        return True
+
+    def stop(self) -> asyncio.Task[None] | None:
+        """Stops the prompt that is answered, at its next step; what ends with it, or None if nothing runs."""
+        task = self._task
+        if task is None or task.done():
+            return None
+        if task is not self._stopping:
+            self._stopping = task
+            task.cancel()
+        return task
+
+    async def ended(self) -> None:
+        """Returns when nothing runs."""
+        if self._task is not None:
+            await asyncio.wait((self._task,))
+
+    # --- one prompt after the other -----------------------------------------------------------------------
+
+    async def _run(self, before: asyncio.Task[None] | None) -> None:
+        session = self._session
+        if before is not None:
+            # One that was stopped may have a step of a compaction left.
+            await asyncio.wait((before,))
+        while session.fold.queued:
+            if session.running is not None:
+                await session.running.ended()
+            turn_id = next(iter(session.fold.queued))
+            self._turn_id = turn_id
+            session.emit(AgentStart(turn_id=turn_id))
+            try:
+                self.status = "running"
+                await self._taken_up(turn_id)
+                self._end(await self._answered(turn_id))
+            except asyncio.CancelledError:
+                self._aborted()
+                return
+            except CompactdError as error:
+                self._failed(error.code, error.message)
+            except Exception:
+                _log.exception("a prompt failed")
+                self._failed(-32603, "the loop failed; the log has its cause")
+            finally:
+                self.status = None
+            if turn_id in session.fold.queued:
+                # The journal takes nothing: the prompt waits until another one comes.
+                return
+
+    async def _taken_up(self, turn_id: str) -> None:
+        """Appends the prompt to the conversation and takes it from the queue, in one step. Durable when it
+        returns."""
+        session = self._session
+        raw = session.fold.queued[turn_id]
+        message = decode_message(raw)
+        tokens = await self._count(message, len(bytes(raw)))
+        now, state = session.world.now(), session.fold
+        appended = Appended(
+            id=state.next_id,
+            at=now,
+            tokens=(tokens, session.counter.name),
+            message=raw,
+            parent=state.leaf,
+        )
+        number = session.write(appended, Unqueued(at=now, turn_id=turn_id), messages=(message,))
+        session.pending.add(message)
+        session.emit(
+            MessageAppended(
+                entry_id=appended.id,
+                role=message.role,
+                client=session.prompters.pop(turn_id, None),
+                turn_id=turn_id,
+            )
+        )
+        session.tell_usage()
+        await session.durable(number)
+
+    def _end(self, stop_reason: str) -> None:
+        turn_id, self._turn_id = self._turn_id, None
+        if turn_id is None:
+            return
+        usage = self._session.token_usage()
+        self._session.emit(
+            AgentEnd(
+                turn_id=turn_id,
+                usage=usage,
+                context_window=usage.context_window,
+                stop_reason=stop_reason,
+            )
+        )
+
+    def _failed(self, code: int, message: str) -> None:
+        self._end_message("error")
+        self._end_turn()
+        turn_id, self._turn_id = self._turn_id, None
+        if turn_id is not None:
+            self._session.emit(AgentError(turn_id=turn_id, code=code, message=message))
+
+    def _aborted(self) -> None:
+        """What the model had said so far stays, marked as aborted."""
+        session, text = self._session, "".join(self._partial)
+        self._partial = []
+        taken = None
+        if text:
+            raw = Raw(msgspec.json.encode({"role": "assistant", "content": text, "stop_reason": "aborted"}))
+            message = decode_message(raw)
+            try:
+                taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+            except CompactdError as error:
+                _log.warning("what was said before an abort is lost: %s", error)
+        self._end_message("aborted", taken)
+        self._end_turn(taken)
+        if taken is not None:
+            session.tell_appended(taken, turn_id=self._turn_id)
+            session.tell_usage()
+        if self._turn_id is not None:
+            session.emit(AgentAbort(turn_id=self._turn_id))
+        self._end("aborted")
+
+    def _start_message(self, turn_id: str) -> None:
+        self._is_message_open = True
+        self._session.emit(MessageStart(turn_id=turn_id))
+
+    def _end_message(self, stop_reason: str, taken: Taken | None = None) -> None:
+        """Closes the message that is open, with the answer that `taken` appended."""
+        if not self._is_message_open:
+            return
+        self._is_message_open = False
+        answer = None if taken is None else taken.intake.answer
+        self._session.emit(
+            MessageEnd(
+                message=NULL if answer is None else answer,
+                stop_reason=stop_reason,
+                turn_id=self._turn_id or "",
+                entry_id=None if taken is None else taken.answer_id,
+            )
+        )
+
+    def _end_turn(self, taken: Taken | None = None) -> None:
+        """Closes the turn that is open, if its answer did not."""
+        if self._is_turn_open:
+            self._is_turn_open = False
+            self._session.tell_turn_end(taken, None, self._turn_id)
+
+    async def _count(self, message: Message, size_bytes: int) -> int:
+        session = self._session
+        if session.counts_in_worker(size_bytes):
+            return await session.world.in_worker(lambda: session.count_message(message))
+        return session.count_message(message)
+
+    # --- one prompt ---------------------------------------------------------------------------------------
+
+    async def _answered(self, turn_id: str) -> str:
+        """Why the model stopped."""
+        session, limits = self._session, await self._session.world.loop_limits()
+        for _ in range(limits.steps):
+            # A turn of its own: what an earlier one was refused says nothing of this one.
+            session.recoveries = 0
+            begun = await turns.begin(session)
+            self._is_turn_open = True
+            session.emit(TurnStart(turn_id=turn_id))
+            finished = await self._asked(turn_id, begun.max_output_tokens)
+            calls, entry_id = await self._taken_in(finished, turn_id)
+            if not calls:
+                return finished.stop_reason
+            await self._executed_all(calls, _Place(turn_id=turn_id, entry_id=entry_id), limits.tool_s)
+            if self._is_client_gone or asyncio.current_task() is self._stopping:
+                # Nobody runs tools any more: the calls stay open, and the next client goes on. Or an abort
+                # came just when a tool was done: `wait_for` of Python 3.11 drops such a cancellation.
+                raise asyncio.CancelledError
+        return "steps"
+
+    async def _asked(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+        """The model's answer; a rejection is answered by a smaller request, as often as `recover` allows."""
+        session, lowered = self._session, 0
+        most = output_limit(session, max_output_tokens)
+        while True:
+            try:
+                return await self._streamed(turn_id, most)
+            except ModelFailed as failed:
+                failure = failed.failure
+                done = await recover(
+                    session,
+                    FailedRequest(
+                        status=failure.status, code=failure.code, text=failure.text, provider=failure.provider
+                    ),
+                )
+                if not done.retry:
+                    if not done.verdict.overflow:
+                        raise
+                    floor = None if done.floor is None else msgspec.structs.asdict(done.floor)
+                    standing = session.standing()
+                    raise CannotFit(
+                        done.reason, used=standing.used, window=standing.window, floor=floor
+                    ) from None
+                if done.compaction is None:
+                    lowered += 1
+                    if lowered > LOWERED:
+                        raise
+                most = output_limit(session, done.max_output_tokens)
+
+    async def _streamed(self, turn_id: str, max_output_tokens: int | None) -> Finished:
+        session = self._session
+        await session.world.read_keys()
+        provider, model = self._provider()
+        request, names = await next_request(session, provider, model, max_output_tokens)
+        self._partial = []
+        self.status = "streaming"
+        self._start_message(turn_id)
+        try:
+            async with aclosing(provider.stream(request)) as events:
+                async for event in events:
+                    match event:
+                        case TextDelta(text=text):
+                            self._partial.append(text)
+                            session.emit(MessageDelta(delta=text, turn_id=turn_id))
+                        case ThinkingArrived(text=text):
+                            session.emit(ThinkingDelta(delta=text, turn_id=turn_id))
+                        case Retrying(attempt=attempt, delay_s=delay_s, reason=reason):
+                            self._end_message("error")
+                            session.emit(
+                                Retry(attempt=attempt, delay_s=delay_s, reason=reason, turn_id=turn_id)
+                            )
+                            self._start_message(turn_id)
+                        case Finished():
+                            self._partial = []
+                            return with_own_names(event, names)
+                        case _:
+                            pass
+        except ModelFailed:
+            self._partial = []
+            self._end_message("error")
+            raise
+        finally:
+            self.status = "running"
+        raise RuntimeError("a provider's stream ended without its last event")
+
+    async def _taken_in(self, finished: Finished, turn_id: str) -> tuple[Sequence[ToolCall], EntryId | None]:
+        """Appends the answer: (the calls in it, its entry). An answer without content is not appended."""
+        session, message = self._session, finished.message
+        calls = [block for block in message.content if isinstance(block, ToolCall)]
+        raw = Raw(encode_message(message))
+        tokens = await self._count(message, len(bytes(raw)))
+        read, counts = (((message, raw),), (tokens,)) if message.content else ((), ())
+        report = None if finished.usage is None else (finished.usage, True)
+        taken = session.append(New(read=read, tokens=counts, report=report, stop_reason=finished.stop_reason))
+        self._end_message(finished.stop_reason, taken)
+        self._is_turn_open = False
+        turns.tell_end(session, taken, finished.stop_reason, turn_id)
+        session.tell_appended(taken, turn_id=turn_id)
+        session.tell_usage()
+        await session.durable(taken.number)
+        if not calls and session.snapshots is not None:
+            await session.snapshots.take(session, "end")
+        return calls, taken.answer_id
+
+    async def _executed_all(self, calls: Sequence[ToolCall], place: _Place, tool_s: float) -> None:
+        """Runs `calls` side by side; when it returns or raises, none of them runs any more."""
+        self.status = "executing_tools"
+        tasks = [asyncio.ensure_future(self._executed(call, place, tool_s)) for call in calls]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        self.status = "running"
+
+    async def _executed(self, call: ToolCall, place: _Place, tool_s: float) -> None:
+        """Has the client run a call, and appends what came of it as soon as it is there."""
+        session = self._session
+        if not tool_calls.is_runnable(call):
+            refused = await tool_calls.refused_outcome(session, call)
+            await self._kept(session.append(_new(refused)), place, None)
+            return
+        taken, is_error = None, True
+        session.emit(
+            ToolExecutionStart(
+                call_id=call.call_id, name=call.name, turn_id=place.turn_id, entry_id=place.entry_id
+            )
+        )
+        try:
+            outcome = await tool_calls.outcome_of(session, call, place.turn_id, tool_s)
+            if outcome is not None:
+                taken, is_error = session.append(_new(outcome)), outcome.is_error
+        finally:
+            session.emit(
+                ToolExecutionEnd(
+                    call_id=call.call_id,
+                    name=call.name,
+                    is_error=is_error,
+                    turn_id=place.turn_id,
+                    entry_id=None if taken is None else taken.appended[0][0],
+                )
+            )
+        if taken is None:
+            self._is_client_gone = True
+            return
+        await self._kept(taken, place, session.client)
+
+    async def _kept(self, taken: Taken, place: _Place, client: str | None) -> None:
+        """Announces a call's result; returns when it is durable."""
+        session = self._session
+        session.tell_appended(taken, client=client, turn_id=place.turn_id)
+        session.tell_usage()
+        await session.durable(taken.number)
+
+    def _provider(self) -> tuple[Provider, str]:
+        model = self._session.fold.model
+        return self._session.world.provider(model.model or "", model.base_url)
+
+
+def agent_of(session: Session) -> Agent:
+    """The loop of `session`, made at its first prompt."""
+    agent = session.agent
+    if not isinstance(agent, Agent):
+        agent = session.agent = Agent(session)
+    return agent

@@ -1,0 +1,133 @@
+"""Another model for a session: switched where the conversation fits, or was made to."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import Struct
+
+from compactd.core.budget.budget import Size, Standing, room, stand
+from compactd.core.budget.usage_report import known_window
+from compactd.core.models.registry import Lookup
+from compactd.core.planning.request import CompactRequest
+from compactd.core.tokens.counting import system_tokens, tool_tokens
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, ModelChanged
+from compactd.session.recount import Recounting
+from compactd.session.session import Session
+from compactd.session.undo import undo
+
+MARGIN = 0.97
+"""Of the room that the new model has: its tokenizer is another one, and the summary is counted by both."""
+
+
+ATTEMPTS = 2
+"""Compactions that are tried, the later for less; one that was not enough is taken back."""
+
+
+class Switched(Struct, frozen=True, kw_only=True):
+    """What a switch did."""
+
+    compaction: CompactionResult | None
+    """The one that made the conversation fit."""
+    number: int | None
+    """To wait for; none where the session was on this model already."""
+
+
+async def switch(session: Session, model: str, base_url: str | None) -> Switched:
+    """Puts the session on `model`; its window, threshold and decision are the new model's at once.
+
+    Where the conversation is over the new model's cap it is compacted first, under the old one. Raises
+    `SessionBusy`, `SessionLocked`, `CannotFit` with the floor; then the old model stays.
+    """
+    session.free()
+    session.writable()
+    now = session.fold.model
+    if (now.model, now.base_url) == (model, base_url):
+        return Switched(compaction=None, number=None)
+    world = session.world
+    await world.ask_server(model, base_url)
+    found = await world.in_worker(lambda: world.lookup(model, base_url))
+    compaction, counted = None, None
+    if found is not None and session.fold.items:
+        counted = Recounting(session.counter_of(found), tuple(session.fold.originals.values()))
+        if counted.counter.name != session.counter.name:
+            await world.in_worker(counted.prepare)
+        after = await world.in_worker(partial(_under, session, found, base_url, counted))
+        if after.decision.kind == "over":
+            compaction = await _made_to_fit(session, found, base_url, after, counted)
+    session.free()
+    session.counted = counted
+    number = session.set_model(model, base_url, None)
+    session.handed_epoch = session.fold.epoch
+    session.emit(ModelChanged(model=model, context_window=session.standing().window))
+    session.tell_usage()
+    return Switched(compaction=compaction, number=number)
+
+
+def _under(session: Session, found: Lookup, base_url: str | None, counted: Recounting) -> Standing:
+    """Where the session would stand under another model. O(view), `counted` what it counts."""
+    counter = counted.counter
+    view, state = session.fold.view(), session.fold
+    estimated = (
+        system_tokens(state.system_prompt, counter)
+        + sum(tool_tokens(tool, counter) for tool in session.tools())
+        + sum(
+            item.tokens if counter.name == session.counter.name else counted.of(item.message)
+            for item in view.items
+        )
+    )
+    window = known_window(found, session.world.observed(found, base_url))
+    return stand(session.resolved_under(window)[0], window, Size(estimated=estimated))
+
+
+async def _made_to_fit(
+    session: Session, found: Lookup, base_url: str | None, over: Standing, counted: Recounting
+) -> CompactionResult:
+    from compactd.compaction.run import compact
+
+    if not session.resolved.settings.enabled:
+        raise _refused(found, over)
+    fits = room(over.window, over.cap) or 0
+    if over.threshold is not None:
+        fits = min(fits, over.threshold - 1)
+    ours = fits * MARGIN * session.fold.estimated / max(1, over.used)
+    for _ in range(ATTEMPTS):
+        request = CompactRequest(trigger="model_switch", force=True, target_tokens=max(1, int(ours)))
+        try:
+            result = await compact(session, request)
+        except CannotFit as error:
+            raise _refused(found, over, error) from None
+        after = await session.world.in_worker(lambda: _under(session, found, base_url, counted))
+        if after.decision.kind != "over":
+            return result
+        # What stays weighs more in the new model's tokens than what went did: pictures, pages, other scripts.
+        ours = min(ours, session.fold.estimated) * fits * MARGIN / max(1, after.used)
+        if not result.compacted:
+            break
+        if not await _taken_back(session):
+            over = after
+    raise _refused(found, over)
+
+
+async def _taken_back(session: Session) -> bool:
+    """Undoes the compaction that was not enough. False for one that the session's own model needed too."""
+    try:
+        number = undo(session)[1]
+    except CannotFit:
+        return False
+    await session.durable(number)
+    session.tell_usage()
+    return True
+
+
+def _refused(found: Lookup, over: Standing, floor: CannotFit | None = None) -> CannotFit:
+    refusal = CannotFit(
+        f"The conversation takes {over.used:,} tokens; {found.model} has a window of {over.window or 0:,}. "
+        "The session stays on its model: compact it, shorten the newest request, or choose another model.",
+        used=over.used,
+        window=over.window,
+    )
+    if floor is not None:
+        refusal.data.update({name: floor.data[name] for name in ("floor", "limit") if name in floor.data})
+    return refusal

@@ -1,0 +1,268 @@
+"""A failed model request: what it was, what is learned from it, and what makes the next one fit.
+
+An overflow compacts at once, keeping less than usual; each further rejection of the same turn must send
+strictly less, at most three times. Where lowering the output alone makes the request fit, that is the fix.
+(Rules: behaviour.md, "Overflow".)
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from compactd.core.budget.rules import Rules
+from compactd.core.history.append import Report
+from compactd.core.history.entries import Rejected
+from compactd.core.planning.request import CompactRequest
+from compactd.core.tokens.usage import context_size
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, Floor, OverflowDetected
+from compactd.session.session import Session
+from compactd.session.slot import Progress
+
+if TYPE_CHECKING:
+    from compactd.core.overflow.classify import Verdict
+
+ATTEMPTS = 3
+"""Rejections of one turn that are answered with a smaller request."""
+
+FALL = 0.75
+"""What a repeated attempt sends of what the one before sent, at most."""
+
+MARGIN = 0.9
+"""Of the limit that a rejection named: our count and the provider's differ."""
+
+
+class FailedRequest(Struct, frozen=True, kw_only=True):
+    """What a client tells of a model request that failed."""
+
+    status: int | None = None
+    code: str | None = None
+    text: str = ""
+    """The error's body or message, as received."""
+    provider: str | None = None
+    report: Report | None = None
+    """The provider's usage report, if it gave one."""
+    epoch: int | None = None
+    """Of the context that was sent."""
+    window: int | None = None
+    """The model's, in tokens, if the client knows it."""
+    stop_reason: str | None = None
+
+
+class Recovered(Struct, frozen=True, kw_only=True):
+    """What the failure was, and what was done about it."""
+
+    verdict: Verdict
+    retry: bool
+    """The turn may be sent again now."""
+    reason: str
+    compaction: CompactionResult | None = None
+    max_output_tokens: int | None = None
+    """Most that the request may ask for when it is sent again; none: as before."""
+    floor: Floor | None = None
+    """What no compaction can remove, where nothing makes the request fit."""
+
+
+def verdict_of(failed: FailedRequest, session: Session | None, rules: Rules | None = None) -> Verdict:
+    """What the failure is: by its own words, then by what is known of its size and of the model. `rules`: a
+    profile's, else the session's. O(text)."""
+    from compactd.core.overflow.classify import Failure, classify
+
+    report = failed.report[0] if failed.report else None
+    used = context_size(report) if report else None
+    provider, window = failed.provider, failed.window
+    if session is not None:
+        standing = session.standing()
+        rules = rules or session.resolved.settings.rules
+        used = used or standing.used
+        window = window or standing.cap
+        provider = provider or (session.lookup.provider if session.lookup else None)
+    return classify(
+        Failure(
+            status=failed.status,
+            code=failed.code,
+            text=failed.text,
+            provider=provider,
+            used=used,
+            output=report.output_tokens if report else None,
+            window=window,
+            stop_reason=failed.stop_reason,
+            bodiless_is_overflow=rules is not None and rules.bodiless_is_overflow,
+        )
+    )
+
+
+async def recover(session: Session, failed: FailedRequest, progress: Progress | None = None) -> Recovered:
+    """Answers a failed request; waits for a running compaction. `progress` is told of its own.
+
+    Never raises for what cannot be mended: that is `retry: false` with its reason. Raises `SessionLocked`,
+    `StorageFailed`.
+    """
+    if session.running is not None:
+        await session.running.ended()
+    session.writable()
+    if failed.report is not None:
+        session.bill(failed.report[0], failed.epoch)
+    verdict = await session.world.in_worker(lambda: verdict_of(failed, session))
+    if verdict.fix == "lower_output":
+        return _lowered(session, verdict)
+    if verdict.fix != "compact":
+        return Recovered(verdict=verdict, retry=False, reason=_REASONS.get(verdict.fix, _REASONS["none"]))
+    return await _smaller(session, verdict, progress)
+
+
+_REASONS = {
+    "retry_later": "This is no overflow: wait, then send the same request again.",
+    "truncate_item": "One item of the request is too large for the provider: send it smaller.",
+    "none": "This is no overflow; a smaller conversation would fail in the same way.",
+}
+
+
+def _lowered(session: Session, verdict: Verdict) -> Recovered:
+    """Only the output that was asked for is too much."""
+    standing = session.standing()
+    most = verdict.limit
+    if verdict.overflow:
+        whole = verdict.limit or standing.window
+        most = None if whole is None else whole - (verdict.input or standing.used)
+    if most is None:
+        return Recovered(
+            verdict=verdict, retry=False, reason="The output asked for is too much: lower max_tokens."
+        )
+    return Recovered(
+        verdict=verdict,
+        retry=True,
+        reason=f"The output asked for is too much: send the request again with max_tokens {max(1, most):,}.",
+        max_output_tokens=max(1, most),
+    )
+
+
+async def _smaller(session: Session, verdict: Verdict, progress: Progress | None) -> Recovered:
+    await _learn(session, verdict)
+    session.emit(
+        OverflowDetected(source=verdict.evidence or "error", limit=verdict.limit, requested=verdict.requested)
+    )
+    if not session.resolved.settings.enabled:
+        return Recovered(verdict=verdict, retry=False, reason="Compaction is disabled for this session.")
+    session.recoveries += 1
+    if session.recoveries > ATTEMPTS:
+        floor = await _floor(session)
+        return Recovered(
+            verdict=verdict,
+            retry=False,
+            reason=f"cannot fit: {ATTEMPTS} smaller requests were rejected too. Shorten the newest request, "
+            "offer fewer tools, or choose a model with a larger window.",
+            floor=floor,
+        )
+    from compactd.compaction.run import compact
+
+    sent = session.fold.estimated
+    try:
+        result = await compact(session, _request(session, verdict, sent), progress=progress)
+    except CannotFit as error:
+        smallest = await _last_resort(session, error, sent, progress)
+        if smallest is None:
+            return Recovered(verdict=verdict, retry=False, reason=error.message, floor=floor_in(error))
+        result = smallest
+    session.handed_epoch = session.fold.epoch
+    if not result.compacted:
+        return Recovered(
+            verdict=verdict,
+            retry=False,
+            reason=f"nothing that can be removed makes the request smaller: {result.reason}",
+            compaction=result,
+            floor=await _floor(session),
+        )
+    after = session.standing()
+    room = None if after.window is None else max(1, after.window - after.used)
+    limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
+    return Recovered(
+        verdict=verdict,
+        retry=True,
+        reason=f"The conversation was compacted ({result.tokens_before:,} → {result.tokens_after:,} tokens): "
+        "send the turn again.",
+        compaction=result,
+        max_output_tokens=min(limits) if limits else None,
+    )
+
+
+async def _learn(session: Session, verdict: Verdict) -> None:
+    """Journals the rejection, and keeps the window that it named for this model and endpoint.
+
+    For all sessions. For this one alone if the rejection is doubtful, or may quote a text of somebody else.
+    """
+    accepted = session.fold.last_prompt_tokens
+    limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
+    number = session.write(Rejected(at=session.world.now(), limit=limit, requested=verdict.requested))
+    found, base_url, sent = session.lookup, session.fold.model.base_url, session.standing().used
+    if limit is not None and found is not None:
+        learn = partial(
+            session.world.learn,
+            found,
+            base_url,
+            limit,
+            requested=verdict.requested,
+            sent=sent,
+            is_own=verdict.is_own,
+        )
+        observed = await session.world.in_worker(learn)
+        session.sighting = observed if observed is not None and observed.by == "sighting" else None
+    before = session.token_usage()
+    session.refresh()
+    await session.durable(number)
+    if session.token_usage() != before:
+        session.tell_usage()
+
+
+def _request(session: Session, verdict: Verdict, sent: int) -> CompactRequest:
+    """The first attempt keeps window ÷ 5; a later one, and one whose size the provider counted higher than we
+    do, gets a target of its own."""
+    targets = []
+    if verdict.limit is not None and verdict.requested is not None and verdict.requested > verdict.limit:
+        fits = int(sent * verdict.limit / verdict.requested * MARGIN)
+        cap = session.standing().cap
+        if session.recoveries > 1 or not verdict.overflow or (cap is not None and sent <= cap):
+            targets.append(fits)
+    if session.recoveries > 1:
+        targets.append(int(sent * FALL))
+    if not targets:
+        return CompactRequest(trigger="overflow", force=True)
+    return CompactRequest(
+        trigger="overflow", force=True, target_tokens=max(1, min(targets)), strategy="extract"
+    )
+
+
+async def _last_resort(
+    session: Session, error: CannotFit, sent: int, progress: Progress | None
+) -> CompactionResult | None:
+    """What no target allowed, down to the floor: still strictly less than was sent, or none."""
+    from compactd.compaction.run import compact
+
+    floor = floor_in(error)
+    least = 0 if floor is None else floor.system + floor.tools + floor.last_request + floor.summary
+    target = least + (sent - least) // 8
+    if not least < target < sent:
+        return None
+    request = CompactRequest(trigger="overflow", force=True, target_tokens=target, strategy="extract")
+    try:
+        return await compact(session, request, progress=progress)
+    except CannotFit:
+        return None
+
+
+async def _floor(session: Session) -> Floor | None:
+    from compactd.compaction.dry_run import floor_of
+
+    return await floor_of(session)
+
+
+def floor_in(error: CannotFit) -> Floor | None:
+    """The floor that a 1008 carries, as a value."""
+    try:
+        return msgspec.convert(error.data.get("floor"), Floor)
+    except msgspec.ValidationError:
+        return None

@@ -1,0 +1,117 @@
+"""The loop around a model request, for agents that run their own: what happens before it and after it."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.history.append import New, is_silent_overflow
+from compactd.core.planning.request import CompactRequest
+from compactd.core.tokens.usage import context_size
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, OverflowDetected, Trigger
+from compactd.session.session import Session, Taken
+from compactd.session.slot import Progress
+
+GO_ON = "Continue if you have next steps"
+"""Literal: opencode.md, "Process Flow"."""
+
+
+class Begun(Struct, frozen=True, kw_only=True):
+    """What was done before a model request."""
+
+    compaction: CompactionResult | None
+    pruned: int
+    max_output_tokens: int | None
+    """Most that the request may ask for: window − used, at most the model's output limit."""
+
+
+async def begin(session: Session, progress: Progress | None = None) -> Begun:
+    """The check before every model request: waits for a running compaction, prunes, compacts if due.
+
+    A threshold compaction that finds nothing stops nobody. Raises `CannotFit` where the request is over the
+    cap and nothing makes it fit; `StorageFailed`.
+    """
+    if session.running is not None:
+        await session.running.ended()
+    session.writable()
+    settings = session.resolved.settings
+    pruned, done = 0, None
+    if settings.prune:
+        # The engine is loaded at the first need: most sessions begin with nothing to compact.
+        from compactd.compaction.run import prune
+
+        pruned = (await prune(session)).results
+    if settings.enabled:
+        done = await _compact_if_due(session, progress)
+    if session.snapshots is not None:
+        await session.snapshots.take(session, "begin")
+    session.hand_out(session.fold.epoch)
+    standing = session.standing()
+    room = None if standing.window is None else max(0, standing.window - standing.used)
+    limits = [limit for limit in (room, session.window.output_limit) if limit is not None]
+    return Begun(compaction=done, pruned=pruned, max_output_tokens=min(limits) if limits else None)
+
+
+def _checks_threshold(session: Session) -> bool:
+    opened = session.fold.opened
+    is_sub_agent = opened is not None and opened.parent_session_id is not None
+    return session.resolved.settings.rules.sub_agents_compact or not is_sub_agent
+
+
+async def _compact_if_due(session: Session, progress: Progress | None) -> CompactionResult | None:
+    kind = session.decision.kind
+    is_due = kind == "over" or (kind == "due" and _checks_threshold(session))
+    if not is_due and not session.silent_overflow:
+        return None
+    from compactd.compaction.run import compact
+
+    trigger: Trigger = "silent_overflow" if session.silent_overflow else "threshold"
+    try:
+        request = CompactRequest(trigger=trigger, force=kind == "over")
+        result = await compact(session, request, progress=progress)
+    except CannotFit:
+        if session.decision.kind == "over":
+            raise
+        result = CompactionResult(
+            compacted=False,
+            reason="nothing that can be removed makes the conversation smaller",
+            trigger=trigger,
+            tokens_before=session.fold.estimated,
+            tokens_after=session.fold.estimated,
+        )
+    session.silent_overflow = False
+    if result.compacted and session.resolved.settings.auto_continue:
+        await _go_on(session)
+    return result
+
+
+async def _go_on(session: Session) -> None:
+    """Tells the agent to go on after an automatic compaction (opencode.md, "Process Flow", 9)."""
+    raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
+    message = decode_message(raw)
+    taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))
+    session.tell_appended(taken)
+    session.tell_usage()
+    await session.durable(taken.number)
+
+
+def end(session: Session, new: New) -> tuple[Taken, bool]:
+    """Takes a model's answer in, with its tools' results: (what came of it, whether the window was full)."""
+    taken = session.append(new)
+    return taken, tell_end(session, taken, new.stop_reason)
+
+
+def tell_end(session: Session, taken: Taken, stop_reason: str | None, turn_id: str | None = None) -> bool:
+    """Sends that the answer which `taken` appended ended its turn; whether the window was full."""
+    session.recoveries = 0
+    report = taken.intake.report
+    window = session.standing().window
+    silent = is_silent_overflow(report, stop_reason or taken.intake.stop_reason, window)
+    session.tell_turn_end(taken, report.usage if report else None, turn_id)
+    if silent:
+        session.silent_overflow = True
+        requested = context_size(report.usage) if report else None
+        session.emit(OverflowDetected(source="usage", limit=window, requested=requested))
+    return silent

@@ -1,0 +1,401 @@
+"""The app: what the daemon tells becomes what is seen, what a person writes becomes what is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import ClassVar
+
+import msgspec
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.events import Key, Resize
+from textual.screen import ModalScreen
+from textual.widgets import TextArea
+from textual.worker import Worker
+
+from compactd.cli.chat.base_app import ChatApp
+from compactd.cli.chat.commands import Doing, told
+from compactd.cli.chat.conversation import Conversation
+from compactd.cli.chat.folds import Rule
+from compactd.cli.chat.input import own_command
+from compactd.cli.chat.panel import Panel
+from compactd.cli.chat.picker import ContextScreen
+from compactd.cli.chat.plain import Talk
+from compactd.cli.chat.prompt import Hints, Prompting
+from compactd.cli.chat.status_bar import Running, Standing, gauge_look
+from compactd.cli.chat.styles import DARK, LIGHT
+from compactd.cli.chat.widgets import pieces_of
+from compactd.cli.framework.page import Look
+from compactd.client import DaemonGone, Event, RpcError
+from compactd.client.events import RESUMED
+from compactd.protocol.messages import TokenUsage
+
+ROOM_FOR_PANEL = 110
+"""Columns from which on the context stands beside the conversation."""
+
+LOOK_S = 2.0
+"""How often a daemon that owes something is asked whether it still runs."""
+
+KEYS = ("/help · Esc stops · Ctrl-C twice quits", "/help · Ctrl-C twice quits", "/help")
+AGAIN = ("Ctrl-C again quits",)
+
+
+class Chat(ChatApp):
+    """A conversation through a `Talk` that is open."""
+
+    TITLE = "compactd chat"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    Conversation, Panel, Prompting, OptionList {
+        scrollbar-color: $quiet; scrollbar-background: $background;
+        scrollbar-background-hover: $background; scrollbar-background-active: $background;
+    }
+    #main { height: 1fr; }
+    #left { width: 1fr; }
+    #left > Conversation { height: 1fr; }
+    #main > Panel { width: 32%; min-width: 48; max-width: 64; }
+    Standing { dock: bottom; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "interrupt", show=False, priority=True),
+        Binding("escape", "stop", show=False),
+        Binding("ctrl+d", "leave_empty", show=False, priority=True),
+        Binding("ctrl+t", "context", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("pagedown", "page(1)", show=False, priority=True),
+    ]
+
+    def __init__(self, talk: Talk, *, theme: str = DARK.name, look_s: float = LOOK_S) -> None:
+        super().__init__()
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = theme
+        self.talk = talk
+        self.conversation = Conversation()
+        self.panel = Panel(talk.originals)
+        self.prompting = Prompting()
+        self.is_busy = False
+        """A prompt is being answered."""
+        self._look_s = look_s
+        self._progress = Running()
+        self._standing = Standing()
+        self._hints = Hints()
+        self._doing = Doing(self)
+        self._asking: Worker[None] | None = None
+        self._settling = asyncio.Lock()
+        self._left: frozenset[str] = frozenset()
+        self.is_compacting = False
+        """A compaction runs."""
+        self._trigger = ""
+        self._is_leaving = False
+        self._wants_panel = True
+        self._is_gone = False
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """Of themes that are not ours."""
+        return {"quiet": "#808080"}
+
+    def compose(self) -> ComposeResult:
+        """The conversation, the context beside it, one line below."""
+        with Horizontal(id="main"):
+            with Vertical(id="left"):
+                yield self.conversation
+                yield self._progress
+                yield self._hints
+                yield self.prompting
+            yield self.panel
+        yield self._standing
+
+    async def on_mount(self) -> None:
+        """Shows the session and listens."""
+        self._place_panel()
+        self.prompting.focus()
+        await self.show_session()
+        self.run_worker(self._listen(), name="events")
+        self.set_interval(self._look_s, self._look)
+
+    # --- what is seen ---------------------------------------------------------------------------------
+
+    async def show_session(self) -> None:
+        """All of the session, as it was read."""
+        self._left = self.talk.left_behind()
+        await self.conversation.show(tuple(pieces_of(self.talk.entries.values(), self._left)))
+        for warning in self.talk.started.warnings:
+            await self.conversation.note(warning, "due")
+        if self.talk.started.read_only:
+            await self.conversation.note(
+                "read only: another process has this session open. What it does is shown here; to write,"
+                " end that process and open the session again.",
+                "due",
+            )
+        await self._tell()
+
+    async def settle(self) -> None:
+        """Reads what is new, and shows it in place of what came in just now."""
+        async with self._settling:
+            if not self.conversation.is_attached:
+                return
+            newest = self.talk.newest
+            try:
+                is_anew = await self.talk.refresh()
+            except (RpcError, DaemonGone, TimeoutError) as error:
+                await self.note(*told(error))
+                return
+            left = self.talk.left_behind()
+            if is_anew and left != self._left:
+                await self.show_session()
+                return
+            self._left = left
+            entries = tuple(self.talk.entries.values())
+            begin = next((at + 1 for at, e in enumerate(entries) if e.entry_id == newest), 0)
+            await self.conversation.add(pieces_of(entries[begin:], left))
+            self.conversation.forces(
+                [str(e.compaction.compaction_id) for e in entries if e.compaction and e.in_context]
+            )
+        await self._tell()
+
+    async def note(self, text: str, look: Look = "") -> None:
+        """A line of the chat's own in the conversation."""
+        await self.conversation.note(text, look)
+
+    async def _tell(self) -> None:
+        if not self.conversation.is_attached:
+            return
+        self._tell_standing()
+        if self.panel.display:
+            await self.panel.tell(self.talk)
+        if self.screen_stack and isinstance(self.screen, ContextScreen):
+            await self.screen.tell()
+
+    def _tell_standing(self) -> None:
+        state = self.talk.state
+        model = state.model or "no model"
+        over = state.budget.get("over")
+        self._standing.tell(
+            model=f"echo ({model})" if self.talk.is_echo else model,
+            usage=self.talk.usage,
+            look=gauge_look(
+                self.talk.usage,
+                is_over=over is not None and over.value is True,
+                is_enabled=state.compaction.enabled,
+            ),
+            dollars=self.talk.dollars,
+            doing="compacting" if self.is_compacting else "answering" if self.is_busy else "",
+            read_only=self.talk.started.read_only,
+            keys=AGAIN if self._is_leaving else KEYS,
+        )
+
+    # --- what the daemon tells ------------------------------------------------------------------------
+
+    async def _listen(self) -> None:
+        async for event in self.talk.client.events():
+            if event.session_id == self.talk.id:
+                await self.heard(event)
+
+    async def heard(self, event: Event) -> None:
+        """One event of the session."""
+        fields, conversation = event.fields, self.conversation
+        match event.type:
+            case "agent_start":
+                self._be_busy(True)
+            case "message_delta":
+                await conversation.said(str(fields["delta"]))
+            case "thinking_delta":
+                await conversation.thought(str(fields["delta"]))
+            case "message_end":
+                conversation.ended()
+            case "tool_execution_start":
+                await conversation.calls(str(fields["call_id"]), str(fields["name"]))
+            case "retry":
+                text = f"{fields['reason']}; again in {fields['delay_s']:g} s"
+                await conversation.note(text, "due", is_passing=True)
+            case "overflow_detected":
+                text = "the request was too large for the model"
+                await conversation.note(text, "due", is_passing=True)
+            case "agent_end":
+                await self.answered()
+                if fields.get("stop_reason") == "aborted":
+                    await self.note("stopped; what was said stays")
+            case "error":
+                await self.answered()
+                await self.note(f"{fields['message']} ({fields['code']})", "bad")
+            case "compaction_start" | "compaction_progress" | "compaction_end":
+                await self._heard_of_compaction(event)
+            case "usage_update":
+                self.talk.heard(msgspec.convert(fields["usage"], TokenUsage))
+                await self._settle_if_idle()
+            case "model_changed":
+                await self._settle_if_idle()
+            case kind if kind == RESUMED:
+                self._be_busy(False)
+                self._compacts(False)
+                await self.settle()
+                await self.note(
+                    "the daemon had ended; a new one runs. Nothing that was acknowledged is lost; what was"
+                    " being answered has to be asked again.",
+                    "due",
+                )
+            case "session_closed":
+                await self.note(f"the session was closed: {fields['reason']}", "due")
+            case _:
+                pass
+
+    async def answered(self) -> None:
+        """A prompt has ended, well or not."""
+        self._be_busy(False)
+        await self.settle()
+
+    async def _heard_of_compaction(self, event: Event) -> None:
+        fields = event.fields
+        if event.type == "compaction_start":
+            self._trigger = str(fields["trigger"])
+            self._progress.begin(fields["message_count"], fields["tokens_before"])
+            self._compacts(True)
+        elif event.type == "compaction_progress":
+            self._progress.go(fields["fraction"], fields["phase"])
+            if delta := str(fields.get("delta") or ""):
+                self.panel.writes(delta)
+                if not self.panel.display:
+                    await self.conversation.summarises(delta)
+        else:
+            self._compacts(False)
+            await self.settle()
+            error = fields.get("error")
+            if fields["status"] == "cancelled":
+                await self.note("the compaction was cancelled; nothing has changed")
+            elif fields["status"] == "failed" and self._trigger != "manual" and isinstance(error, dict):
+                await self.note(f"a compaction failed: {error.get('message')} ({error.get('code')})", "bad")
+
+    def _be_busy(self, is_busy: bool) -> None:
+        self.is_busy = is_busy
+        self._tell_standing()
+
+    def _compacts(self, is_compacting: bool) -> None:
+        self.is_compacting = is_compacting
+        if not is_compacting:
+            self._progress.end()
+            self.panel.written()
+        self._tell_standing()
+
+    async def _settle_if_idle(self) -> None:
+        if self.is_busy:
+            self._tell_standing()
+        else:
+            await self.settle()
+
+    async def _look(self) -> None:
+        """A daemon that died says nothing: it is asked, where something is expected of it."""
+        if self._is_gone or not (self.is_busy or self.is_compacting or self.talk.started.read_only):
+            return
+        try:
+            await self.talk.client.daemon_ping()
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            self._is_gone = True
+            self._be_busy(False)
+            self._compacts(False)
+            await self.note(*told(error))
+
+    # --- what a person does ---------------------------------------------------------------------------
+
+    async def on_prompting_sent(self, sent: Prompting.Sent) -> None:
+        """A prompt, or a command."""
+        self._hints.hint("")
+        try:
+            own = own_command(sent.text)
+        except ValueError as error:
+            await self.note(str(error), "bad")
+            return
+        self._is_gone = False
+        if own is None:
+            self._asking = self.run_worker(self._doing.prompt(sent.text), name="prompt")
+        else:
+            worker = self.run_worker(self._doing.do(own), name=own.name)
+            if own.name in ("/compact", "/model"):
+                self._asking = worker
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Something was written."""
+        self._hints.hint(event.text_area.text)
+        if self._is_leaving and event.text_area.text:
+            self._is_leaving = False
+            self._tell_standing()
+
+    def on_key(self, event: Key) -> None:
+        """What is written anywhere is written there."""
+        is_there = self.prompting.has_focus or isinstance(self.screen, ModalScreen)
+        if event.is_printable and event.character is not None and not is_there:
+            event.stop()
+            self.prompting.focus()
+            self.prompting.insert(event.character)
+
+    def on_rule_undo(self, wanted: Rule.Undo) -> None:
+        """`u` on a compaction."""
+        self.run_worker(self._doing.undo(wanted.result), name="undo")
+
+    def on_resize(self, event: Resize) -> None:
+        """The panel is there where there is room."""
+        self._place_panel(event.size.width)
+        self.call_after_refresh(self._tell)
+
+    def _place_panel(self, width: int | None = None) -> None:
+        self.panel.display = self._wants_panel and (width or self.size.width) >= ROOM_FOR_PANEL
+
+    async def action_stop(self) -> None:
+        """Stops what runs; else back to the prompt."""
+        self._is_leaving = False
+        if self.is_busy or self.is_compacting:
+            self.run_worker(self._stop(), name="stop")
+        else:
+            self.prompting.focus()
+        self._tell_standing()
+
+    async def _stop(self) -> None:
+        if self.is_busy and not self.talk.is_echo:
+            await self._doing.abort()
+        elif self._asking is not None:
+            # A request that its caller gives up is cancelled.
+            self._doing.is_stopped = True
+            self._asking.cancel()
+
+    async def action_interrupt(self) -> None:
+        """Copies what is marked; else leaves a list, stops what runs; at the second time quits."""
+        marked = self.screen.get_selected_text()
+        if marked:
+            self.copy_to_clipboard(marked)
+            self.screen.clear_selection()
+        elif isinstance(self.screen, ModalScreen):
+            self.screen.dismiss(None)
+        elif self._is_leaving:
+            self.exit()
+        else:
+            await self.action_stop()
+            self._is_leaving = True
+            self._tell_standing()
+
+    def action_leave_empty(self) -> None:
+        """Ctrl-D quits where nothing is written."""
+        if not self.prompting.text and not isinstance(self.screen, ModalScreen):
+            self.exit()
+
+    def action_context(self) -> None:
+        """Shows what fills the window, or hides it."""
+        if isinstance(self.screen, ContextScreen):
+            self.screen.dismiss(None)
+        elif isinstance(self.screen, ModalScreen):
+            return
+        elif self.size.width >= ROOM_FOR_PANEL:
+            self._wants_panel = not self._wants_panel
+            self._place_panel()
+            self.call_after_refresh(self._tell)
+        else:
+            self.push_screen(ContextScreen(self.talk, self.talk.originals))
+
+    def action_page(self, step: int) -> None:
+        """Through what is seen."""
+        place = self.screen.query(Panel).first() if isinstance(self.screen, ContextScreen) else None
+        target = place or self.conversation
+        if step < 0:
+            target.scroll_page_up(animate=False)
+        else:
+            target.scroll_page_down(animate=False)

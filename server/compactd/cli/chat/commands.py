@@ -1,0 +1,211 @@
+"""What each of the chat's commands does. Errors are told in the conversation, which goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+
+from compactd.cli.chat.base_app import ChatApp
+from compactd.cli.chat.conversation import Line
+from compactd.cli.chat.input import Own, compact_params, help_text
+from compactd.cli.chat.picker import Picking
+from compactd.cli.chat.widgets import rule_text, short, titles
+from compactd.cli.framework.exit_codes import last_words
+from compactd.cli.framework.page import Look, one_line, plural
+from compactd.client import DaemonGone, RpcError
+from compactd.protocol.messages import CompactionResult
+from compactd.protocol.wire import BranchResult, HistoryEntry, SessionInfo, UndoResult
+
+MOST_HITS = 20
+
+
+def told(error: Exception) -> tuple[str, Look]:
+    """An error for a person, in one or two lines."""
+    if isinstance(error, RpcError):
+        return f"{error.message} ({error.code})", "bad"
+    if isinstance(error, DaemonGone):
+        return f"{error}.\n{last_words(error.stderr)}", "bad"
+    return f"{error}.", "bad"
+
+
+class Doing:
+    """Does what was asked for, in an app."""
+
+    def __init__(self, app: ChatApp) -> None:
+        self._app = app
+        self.is_stopped = False
+        """A person has stopped the prompt that is asked."""
+        self._commands: dict[str, Callable[[str], Awaitable[None]]] = {
+            "/compact": self._compact,
+            "/undo": lambda rest: self.undo(None),
+            "/redo": self._redo,
+            "/branch": self._branch,
+            "/context": self._context,
+            "/model": self._model,
+            "/search": self._search,
+            "/sessions": self._sessions,
+            "/help": self._help,
+            "/quit": self._quit,
+        }
+
+    async def do(self, own: Own) -> None:
+        """One of the chat's own commands."""
+        self._app.conversation.anchor()
+        try:
+            await self._commands[own.name](own.rest)
+        except ValueError as error:
+            await self._app.note(str(error), "bad")
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            text, look = told(error)
+            await self._app.note(f"compaction failed: {text}" if own.name == "/compact" else text, look)
+
+    async def prompt(self, text: str) -> None:
+        """Asks the model; what comes of it are events."""
+        app = self._app
+        await app.conversation.asked(text)
+        app.is_busy, self.is_stopped = True, False
+        try:
+            await app.talk.prompt(text, app.heard)
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            await app.answered()
+            await app.note(*told(error))
+            app.prompting.fill(app.prompting.text or text)
+        except asyncio.CancelledError:
+            # By a person, not by the end of the app.
+            if self.is_stopped:
+                await app.answered()
+                await app.note("stopped")
+            raise
+        else:
+            if app.talk.is_echo:
+                await app.answered()
+
+    async def abort(self) -> None:
+        """Stops what is answered."""
+        try:
+            await self._app.talk.abort()
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            await self._app.note(*told(error))
+
+    async def undo(self, result: CompactionResult | None) -> None:
+        """Takes a compaction back, if it is the newest; None: whichever that is."""
+        app = self._app
+        app.conversation.anchor()
+        newest = app.talk.newest_compaction()
+        if result is not None and (newest is None or newest.compaction_id != result.compaction_id):
+            await app.note("only the newest compaction can be taken back; /undo does it", "bad")
+            return
+        try:
+            done = await app.talk.undo()
+        except (RpcError, DaemonGone, TimeoutError) as error:
+            await app.note(*told(error))
+            return
+        await app.settle()
+        await app.note(f"taken back: {_in_context(done)} · /redo")
+
+    # --- each -----------------------------------------------------------------------------------------
+
+    async def _compact(self, rest: str) -> None:
+        app = self._app
+        result = await app.talk.compact(compact_params(rest))
+        if result.compacted:
+            await app.settle()
+        else:
+            await app.note(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+
+    async def _redo(self, rest: str) -> None:
+        done = await self._app.talk.redo()
+        await self._app.settle()
+        await self._app.note(
+            f"in force again: {plural(done.message_count, 'message')} in the context · /undo"
+        )
+
+    async def _branch(self, rest: str) -> None:
+        app = self._app
+        left = app.talk.left_behind()
+        entries = [entry for entry in app.talk.entries.values() if entry.entry_id not in left]
+        ends = _turn_ends(entries)
+        if not ends:
+            await app.note("there is nothing to go on from yet")
+            return
+        names = titles(entries)
+        choices = [(end, f"after: {names[begin]}") for begin, end in reversed(ends)]
+        picked = await app.push_screen_wait(Picking("go on from an earlier point", choices))
+        if picked is None or picked == ends[-1][1]:
+            return
+        done = await app.talk.branch(picked)
+        await app.settle()
+        await app.note(f"another branch: {_in_context(done)}")
+
+    async def _context(self, rest: str) -> None:
+        self._app.action_context()
+
+    async def _model(self, rest: str) -> None:
+        app = self._app
+        if not rest:
+            await app.note(
+                f"the model is {app.talk.state.model or 'not named'}; /model PROVIDER/ID changes it"
+            )
+            return
+        done = await app.talk.set_model(rest)
+        await app.settle()
+        made = "" if done.compaction is None else f" · {rule_text(done.compaction)}"
+        window = done.token_usage.context_window
+        await app.note(f"the model is {done.model}, window {short(window) if window else 'unknown'}{made}")
+
+    async def _search(self, rest: str) -> None:
+        app = self._app
+        if not rest:
+            raise ValueError("/search needs what to look for: /search timeout")
+        hits = await app.talk.search(rest)
+        lines = [f"{plural(len(hits), 'message')} with “{rest}”" + ("" if hits else " in this session")]
+        for hit in hits[:MOST_HITS]:
+            where = "" if hit.in_context else " · compacted"
+            lines.append(f"  {hit.role} {hit.entry_id}{where} · {one_line(hit.snippet)}")
+        await app.conversation.put(Line("\n".join(lines), "rows"))
+
+    async def _sessions(self, rest: str) -> None:
+        app = self._app
+        if app.is_busy:
+            await app.note("an answer is running; Esc stops it", "bad")
+            return
+        stored = await app.talk.sessions()
+        choices = [(one.session_id, _line_of(one)) for one in stored if one.session_id != app.talk.id]
+        if not choices:
+            await app.note("no other session is stored")
+            return
+        picked = await app.push_screen_wait(Picking("go on with another session", choices))
+        if picked is not None:
+            await app.talk.switch(picked)
+            await app.show_session()
+
+    async def _help(self, rest: str) -> None:
+        await self._app.conversation.put(Line(help_text(), "rows"))
+
+    async def _quit(self, rest: str) -> None:
+        self._app.exit()
+
+
+def _in_context(done: UndoResult | BranchResult) -> str:
+    return f"{plural(done.message_count, 'message')} in the context"
+
+
+def _turn_ends(entries: Sequence[HistoryEntry]) -> list[tuple[str, str]]:
+    """(the entry of its prompt, its last message) of each turn, oldest first."""
+    ends: list[tuple[str, str]] = []
+    for entry in entries:
+        if entry.kind != "message":
+            continue
+        if entry.title is not None:
+            ends.append((entry.entry_id, entry.entry_id))
+        elif ends:
+            ends[-1] = (ends[-1][0], entry.entry_id)
+    return ends
+
+
+def _line_of(session: SessionInfo) -> str:
+    when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
+    parts = [when, session.title or session.session_id, plural(session.message_count, "message")]
+    parts += [session.model] if session.model else []
+    return " · ".join([*parts, "open"] if session.open else parts)

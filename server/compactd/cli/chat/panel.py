@@ -1,0 +1,160 @@
+"""The context beside the conversation: its bar, its largest entries, what is pinned, what was summarised."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from textual.app import ComposeResult
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Static
+
+from compactd.cli.chat.events import Prose
+from compactd.cli.chat.folds import Fold, plain
+from compactd.cli.chat.plain import Talk
+from compactd.cli.chat.status_bar import gauge_text
+from compactd.cli.chat.usage_chart import (
+    CELLS,
+    NAMES,
+    Row,
+    cells_of,
+    gauge_of,
+    largest,
+    legend,
+    pinned,
+    threshold_cell,
+)
+from compactd.cli.chat.widgets import harmless, short
+from compactd.cli.framework.page import plural, shortened
+from compactd.cli.inspect.bar import FREE, MARK
+from compactd.protocol.messages import CompactionResult
+
+BAR_ROWS = 4
+PER_ROW = CELLS // BAR_ROWS
+MOST_LARGE = 12
+MOST_PINNED = 20
+KIND_COLUMNS = 12
+TOKEN_COLUMNS = 7
+
+Originals = Callable[[str], Awaitable[str]]
+"""Of a compaction's id, the messages that it took, as text."""
+
+
+class Panel(VerticalScroll, can_focus=False):
+    """What the next request holds. All figures are the daemon's."""
+
+    DEFAULT_CSS = """
+    Panel { padding: 0 1; background: $surface; scrollbar-size-vertical: 1; scrollbar-gutter: stable; }
+    Panel > Static { height: auto; text-wrap: nowrap; text-overflow: ellipsis; }
+    Panel .heading { color: $text-muted; }
+    Panel #summarised { height: auto; }
+    Panel > #filling, Panel > #large { margin: 0 0 1 0; }
+    Panel > .draft { display: none; }
+    Panel.writing > .draft { display: block; }
+    Panel.writing > #large, Panel.writing > #pinned, Panel.writing > #summarised { display: none !important; }
+    """
+
+    def __init__(self, originals: Originals) -> None:
+        super().__init__()
+        self._originals = originals
+        self._filling = Static(id="filling")
+        self._large = Static(id="large")
+        self._writing = Static(Content("the summary, as it is written"), classes="draft heading")
+        self._draft = Prose()
+        self._draft.add_class("draft")
+        self._pinned = Static(id="pinned")
+        self._summarised = Vertical(id="summarised")
+        self._told: tuple[tuple[str, bool], ...] | None = None
+
+    def compose(self) -> ComposeResult:
+        """From the whole to its parts."""
+        yield self._filling
+        yield self._writing
+        yield self._draft
+        yield self._large
+        yield self._pinned
+        yield self._summarised
+
+    async def tell(self, talk: Talk) -> None:
+        """What is so now."""
+        rows = tuple(talk.rows.values())
+        self._filling.update(_filling(talk, rows))
+        width = max(20, self.content_size.width or 40)
+        self._large.update(_large(largest(rows, MOST_LARGE), width))
+        last = talk.newest_compaction()
+        held = pinned(rows, last.pinned_entry_ids if last else ())
+        self._pinned.update(_pinned(held, width))
+        self._pinned.display = bool(held)
+        await self._summaries(talk)
+
+    def writes(self, delta: str) -> None:
+        """More of the summary that a model writes: in place of what it will change."""
+        if not self.has_class("writing"):
+            self.add_class("writing")
+            self.anchor()
+        self._draft.append(harmless(delta))
+
+    def written(self) -> None:
+        """No summary is being written any more."""
+        if self.has_class("writing"):
+            self.remove_class("writing")
+            self.anchor(False)
+            self.scroll_home(animate=False)
+            self._draft.clear()
+
+    async def _summaries(self, talk: Talk) -> None:
+        done = [(entry.compaction, entry.in_context) for entry in talk.entries.values() if entry.compaction]
+        told = tuple((str(result.compaction_id), in_force) for result, in_force in done)
+        if told == self._told:
+            return
+        self._told = told
+        lines: list[Widget] = [Static(Content("summarised"), classes="heading")] if done else []
+        lines += [self._fold(result, in_force=in_force) for result, in_force in reversed(done)]
+        await self._summarised.remove_children()
+        await self._summarised.mount_all(lines)
+
+    def _fold(self, result: CompactionResult, *, in_force: bool) -> Fold:
+        line = (
+            f"{plural(result.messages_removed, 'message')} · {short(result.tokens_before)}"
+            f" → {short(result.tokens_after)}{'' if in_force else ' · not in force'}"
+        )
+
+        async def originals() -> Widget:
+            return await plain(await self._originals(str(result.compaction_id)))()
+
+        return Fold(line, originals)
+
+
+def _filling(talk: Talk, rows: Sequence[Row]) -> Content:
+    gauge = gauge_of(rows, talk.usage, is_enabled=talk.state.compaction.enabled)
+    cells, mark = cells_of(gauge), threshold_cell(gauge)
+    if mark is not None:
+        cells = cells[:mark] + MARK + cells[mark + 1 :]
+    lines = [Content.styled(f"context {gauge_text(talk.usage)}", "bold")]
+    for row in range(BAR_ROWS):
+        some = cells[row * PER_ROW : (row + 1) * PER_ROW]
+        full = len(some.rstrip(FREE + MARK))
+        lines.append(Content.styled(some[:full], "$accent") + Content.styled(some[full:], "dim"))
+    lines += [Content.styled(line, "dim") for line in legend(gauge)]
+    if mark is not None:
+        percent = 100 * (gauge.threshold or 0) / (gauge.window or 1)
+        lines.append(Content.styled(f"{MARK} compacts at {percent:.0f} %", "dim"))
+    return Content("\n").join(lines)
+
+
+def _large(rows: Sequence[Row], width: int) -> Content:
+    if not rows:
+        return Content.styled("nothing is in the context yet", "dim")
+    lines = [Content.styled(f"{'largest':<{KIND_COLUMNS}}{'tokens':>{TOKEN_COLUMNS}}", "dim")]
+    for row in rows:
+        head = f"{NAMES.get(row.kind, row.kind):<{KIND_COLUMNS}}{row.tokens:>{TOKEN_COLUMNS},}  "
+        what = shortened(row.what, max(8, width - len(head)))
+        lines.append(Content.styled(head + what, "$error" if row.is_error else ""))
+    return Content("\n").join(lines)
+
+
+def _pinned(rows: Sequence[Row], width: int) -> Content:
+    lines = [Content.styled(f"pinned  {plural(len(rows), 'message')}", "dim")]
+    lines += [Content(shortened(f"  {row.what}", width)) for row in rows[:MOST_PINNED]]
+    return Content("\n").join([*lines, Content("")])

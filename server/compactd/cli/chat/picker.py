@@ -1,0 +1,124 @@
+"""A list to pick one from, over the conversation: sessions, places to go on from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from compactd.cli.chat.panel import Originals, Panel
+from compactd.cli.chat.plain import Talk
+from compactd.cli.framework.page import one_line
+
+
+class Picking(ModalScreen[str | None]):
+    """The value of what was picked; none where nothing was. What is typed filters."""
+
+    DEFAULT_CSS = """
+    Picking { align: center middle; background: $background 60%; }
+    Picking > Vertical { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $surface;
+                         padding: 0 1; }
+    Picking Input { border: none; height: 1; padding: 0; background: $surface; }
+    Picking Input:focus { border: none; }
+    Picking OptionList { height: auto; max-height: 20; border: none; padding: 0; background: $surface; }
+    Picking OptionList:focus { border: none; }
+    Picking .heading { color: $text-muted; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,ctrl+c", "leave", "leave", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("enter", "pick", show=False, priority=True),
+    ]
+
+    def __init__(self, heading: str, choices: Sequence[tuple[str, str]]) -> None:
+        """`choices`: (value, line) of each."""
+        super().__init__()
+        self._heading = heading
+        self._choices = [(value, one_line(line)) for value, line in choices]
+
+    def compose(self) -> ComposeResult:
+        """Heading, filter, list."""
+        with Vertical():
+            yield Static(Content(self._heading), classes="heading")
+            yield Input(placeholder="type to filter · enter picks · esc leaves")
+            yield OptionList(markup=False, compact=True)
+
+    def on_mount(self) -> None:
+        """Shows all."""
+        self._show("")
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Shows those that hold what was typed."""
+        self._show(event.value)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """By a click."""
+        self.dismiss(event.option.id)
+
+    def action_leave(self) -> None:
+        """Nothing was picked."""
+        self.dismiss(None)
+
+    def action_move(self, step: int) -> None:
+        """Up or down."""
+        options = self.query_one(OptionList)
+        if options.option_count:
+            options.highlighted = ((options.highlighted or 0) + step) % options.option_count
+
+    def action_pick(self) -> None:
+        """The one that is marked."""
+        options = self.query_one(OptionList)
+        if options.highlighted is not None and options.option_count:
+            self.dismiss(options.get_option_at_index(options.highlighted).id)
+
+    def _show(self, typed: str) -> None:
+        options = self.query_one(OptionList)
+        options.clear_options()
+        words = typed.lower().split()
+        for value, line in self._choices:
+            if all(word in line.lower() for word in words):
+                options.add_option(Option(Content(line), id=value))
+        if options.option_count:
+            options.highlighted = 0
+
+
+class ContextScreen(ModalScreen[None]):
+    """The panel over the conversation, where there is no room beside it."""
+
+    DEFAULT_CSS = """
+    ContextScreen { align: center middle; }
+    ContextScreen Panel { width: 100%; height: 100%; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,ctrl+t,ctrl+c", "leave", "leave", show=False, priority=True)
+    ]
+
+    def __init__(self, talk: Talk, originals: Originals) -> None:
+        super().__init__()
+        self._talk = talk
+        self._panel = Panel(originals)
+
+    def compose(self) -> ComposeResult:
+        """The panel."""
+        yield self._panel
+
+    def on_mount(self) -> None:
+        """What is so now, once there is a size."""
+        self.call_after_refresh(self.tell)
+
+    async def tell(self) -> None:
+        """What is so now."""
+        await self._panel.tell(self._talk)
+
+    def action_leave(self) -> None:
+        """Back to the conversation."""
+        self.dismiss(None)

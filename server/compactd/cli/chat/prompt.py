@@ -1,0 +1,137 @@
+"""Where a person writes: several lines, earlier prompts, and the commands that a slash may become."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.events import Event, Key, Paste
+from textual.message import Message as Told
+from textual.strip import Strip
+from textual.widgets import Static, TextArea
+
+from compactd.cli.chat.input import completed, matches
+from compactd.cli.chat.widgets import harmless
+from compactd.cli.framework.complete import models
+
+MODEL = "/model "
+MOST_HINTS = 10
+
+
+class Prompting(TextArea):
+    """Enter sends, Ctrl-J is a new line."""
+
+    DEFAULT_CSS = """
+    Prompting {
+        height: auto; max-height: 9; min-height: 2; padding: 0 1; background: $background;
+        border: none; border-top: solid $panel; scrollbar-size-vertical: 1;
+    }
+    Prompting:focus { border: none; border-top: solid $quiet; }
+    """
+
+    class Sent(Told):
+        """A line, or several, to be done."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt", highlight_cursor_line=False, placeholder="ask, or / for commands")
+        self._sent: list[str] = []
+        self._at = 0
+
+    async def _on_key(self, event: Key) -> None:
+        match event.key:
+            case "enter":
+                _keep(event)
+                self._send()
+            case "ctrl+j" | "shift+enter":
+                _keep(event)
+                self.insert("\n")
+            case "tab" if self.text.startswith("/"):
+                _keep(event)
+                self._put(whole(self.text))
+            case "tab":
+                # The newest of what opens is the last before the prompt.
+                _keep(event)
+                self.screen.focus_previous()
+            case "up" if self.cursor_location[0] == 0:
+                _keep(event)
+                self._recall(-1)
+            case "down" if self.cursor_location[0] == self.document.line_count - 1:
+                _keep(event)
+                self._recall(1)
+            case _:
+                pass
+
+    def render_line(self, y: int) -> Strip:
+        """A line; empty where no column is left: textual 8.2 fails to fold its placeholder then."""
+        return super().render_line(y) if self.content_size.width > 0 else Strip.blank(self.size.width)
+
+    async def _on_paste(self, event: Paste) -> None:
+        """What is pasted is harmless before it is seen."""
+        _keep(event)
+        self.insert(harmless(event.text))
+
+    def fill(self, text: str) -> None:
+        """Puts a text there, to be changed and sent."""
+        self._put(harmless(text))
+
+    def _send(self) -> None:
+        text = self.text.strip()
+        if not text:
+            return
+        self._sent.append(text)
+        self._at = len(self._sent)
+        self.text = ""
+        self.post_message(self.Sent(text))
+
+    def _recall(self, step: int) -> None:
+        at = self._at + step
+        if 0 <= at <= len(self._sent) and self._sent:
+            self._at = at
+            self._put(self._sent[at] if at < len(self._sent) else "")
+
+    def _put(self, text: str) -> None:
+        self.text = text
+        self.move_cursor(self.document.end)
+
+
+def whole(line: str) -> str:
+    """`line` completed: a command's name, or a model's behind `/model`."""
+    if not line.startswith(MODEL):
+        return completed(line)
+    names = [name for name, _ in models(line.removeprefix(MODEL))]
+    if not names:
+        return line
+    least, most = min(names), max(names)
+    size = next((n for n, c in enumerate(least) if n >= len(most) or most[n] != c), len(least))
+    return MODEL + least[:size]
+
+
+class Hints(Static):
+    """What the line may become, above it; nothing where it is a prompt."""
+
+    DEFAULT_CSS = """
+    Hints { height: auto; max-height: 10; padding: 0 1; color: $text-muted; display: none; }
+    """
+
+    def hint(self, line: str) -> None:
+        """For what is written now."""
+        lines = _hints(line)
+        self.display = bool(lines)
+        if lines:
+            self.update(Content("\n".join(lines[:MOST_HINTS])))
+
+
+def _hints(line: str) -> Sequence[str]:
+    if line.startswith(MODEL) and len(line) > len(MODEL):
+        return [name for name, _ in models(line.removeprefix(MODEL))]
+    return [f"{f'{about.name} {about.takes}':<29} {about.told}" for about in matches(line)]
+
+
+def _keep(event: Event) -> None:
+    """It is ours alone."""
+    event.stop()
+    event.prevent_default()

@@ -1,0 +1,108 @@
+"""The lines below the conversation: a compaction that runs, and where the session stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.content import Content
+from textual.widgets import Static
+
+from compactd.cli.chat.widgets import short
+from compactd.cli.framework.page import Look, one_line, plural, shortened
+from compactd.protocol.messages import Confidence, TokenUsage
+
+STEPS = "○◔◑◕●"
+PROGRESS_CELLS = 12
+COLORS: dict[Look, str] = {"": "", "due": "$warning", "bad": "$error"}
+
+
+class Running(Static):
+    """A compaction as it runs, and how to end it; gone when none does."""
+
+    DEFAULT_CSS = """
+    Running { height: 1; padding: 0 1; color: $text-muted; display: none; text-wrap: nowrap;
+              text-overflow: ellipsis; }
+    """
+
+    def begin(self, messages: object, tokens: object) -> None:
+        """It runs. Both are whole numbers, as the event tells them."""
+        self._what = f"compacting {plural(_whole(messages), 'message')}, {short(_whole(tokens))} tokens"
+        self.display = True
+        self.go(0.0, "")
+
+    def go(self, share: object, phase: object) -> None:
+        """So far it is; 0 to 1, as the event tells it."""
+        if not self.display:
+            return
+        fraction = share if isinstance(share, int | float) else 0.0
+        done = round(PROGRESS_CELLS * min(1.0, max(0.0, fraction)))
+        bar = "█" * done + "·" * (PROGRESS_CELLS - done)
+        self.update(
+            Content(f"{self._what}  {bar} {100 * fraction:.0f} % · Esc cancels · {one_line(str(phase))}")
+        )
+
+    def end(self) -> None:
+        """It is over."""
+        self.display = False
+
+
+class Standing(Static):
+    """Model, gauge, cost, what is going on, keys: one line."""
+
+    DEFAULT_CSS = """
+    Standing { height: 1; padding: 0 1; background: $surface; color: $text-muted; text-wrap: nowrap;
+               text-overflow: ellipsis; }
+    """
+
+    def tell(
+        self,
+        *,
+        model: str,
+        usage: TokenUsage,
+        look: Look,
+        dollars: float | None,
+        doing: str,
+        read_only: bool,
+        keys: Sequence[str],
+    ) -> None:
+        """What is so now. The figures are the daemon's; nothing is counted here. The first of `keys` that
+        there is room for is shown."""
+        parts = [Content(shortened(one_line(model), 40)), Content.styled(gauge_text(usage), COLORS[look])]
+        if dollars is not None:
+            parts.append(Content(f"${dollars:,.2f}" if dollars >= 0.005 else "under $0.01"))
+        if read_only:
+            parts.append(Content.styled("read only", "$warning"))
+        if doing:
+            parts.append(Content(doing))
+        left = Content(" · ").join(parts)
+        room = self.content_size.width - left.cell_length
+        right = next((one for one in keys if len(one) + 2 <= room), "")
+        self.update(left + Content(right.rjust(room)) if right else left)
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def gauge_text(usage: TokenUsage) -> str:
+    """`◔ 41 % · 82k/200k`; a guess shows its doubt: `◔ ~63 % · 81k/128k?`."""
+    used = short(usage.current_context_tokens or 0)
+    if usage.percent is None or not usage.context_window:
+        return f"{used} tokens, window unknown"
+    is_guess = _is_guess(usage.context_window_confidence)
+    step = STEPS[min(len(STEPS) - 1, int(usage.percent / 100 * (len(STEPS) - 1) + 0.5))]
+    percent = f"{'~' if is_guess else ''}{usage.percent:.0f} %"
+    return f"{step} {percent} · {used}/{short(usage.context_window)}{'?' if is_guess else ''}"
+
+
+def gauge_look(usage: TokenUsage, *, is_over: bool, is_enabled: bool) -> Look:
+    """Red: the next request does not fit; yellow: a compaction is due, or the window is a guess."""
+    if is_over:
+        return "bad"
+    used, threshold = usage.current_context_tokens, usage.threshold_tokens
+    is_due = is_enabled and used is not None and threshold is not None and used >= threshold
+    return "due" if is_due or _is_guess(usage.context_window_confidence) else ""
+
+
+def _is_guess(confidence: Confidence) -> bool:
+    return confidence == "guess"

@@ -1,0 +1,226 @@
+"""What there is to describe of the protocol: calls in both directions, events, errors, and the types in them.
+
+Read from the table of methods and the structs of the wire; every other module of this package writes it down
+in one language.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import typing
+from collections.abc import Iterator, Sequence
+from functools import cache
+from types import ModuleType
+
+import msgspec
+from msgspec import Struct
+
+from compactd.agent import tool_calls
+from compactd.cli.codegen.shapes import ListOf, Named, OneOf, Plain, Shape, shape_of, structs_in, words_of
+from compactd.compaction import client_hook
+from compactd.protocol import error_data, errors, messages, settings, wire
+from compactd.protocol.error_data import DATA
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Event
+from compactd.protocol.methods import METHODS
+
+Docs = dict[tuple[str, str], str]
+"""(class, field) to what is said of it."""
+
+MODULES: tuple[ModuleType, ...] = (wire, error_data, messages, settings, client_hook, tool_calls)
+
+
+class Call(Struct, frozen=True, kw_only=True):
+    """A request, by the one who sends it."""
+
+    name: str
+    params: type[Struct]
+    result: type[Struct] | None
+    """None where the answer is null."""
+    errors: tuple[type[CompactdError], ...] = ()
+    doc: str
+
+
+class Field(Struct, frozen=True, kw_only=True):
+    """A field of a type."""
+
+    name: str
+    shape: Shape
+    is_required: bool
+    """In params: must be given. In what the daemon sends: is always there."""
+    doc: str
+
+
+class Described(Struct, frozen=True, kw_only=True):
+    """A type with its fields."""
+
+    name: str
+    doc: str
+    fields: tuple[Field, ...]
+    tag: str | None = None
+    """An event's or a block's `type`."""
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    """As in `EXCLUSIVE`."""
+
+
+REQUESTS: tuple[Call, ...] = tuple(
+    Call(
+        name=method.name,
+        params=method.params,
+        result=method.result if isinstance(method.result, type) else None,
+        errors=method.errors,
+        doc=method.doc,
+    )
+    for method in METHODS.values()
+)
+"""From the client to the daemon."""
+
+ASKED: tuple[Call, ...] = (
+    Call(
+        name="session/compacting",
+        params=client_hook.HookParams,
+        result=client_hook.HookAnswer,
+        doc="A compaction is about to begin: the client may add to it, say its prompt, or refuse it. Sent to "
+        "a client that announced `compaction_hook`; without an answer in time it goes on.",
+    ),
+    Call(
+        name="tool/execute",
+        params=tool_calls.ToolParams,
+        result=tool_calls.ToolAnswer,
+        doc="The model called a tool during `agent/prompt`: the client runs it.",
+    ),
+)
+"""From the daemon to the client."""
+
+EVENTS: tuple[type[Struct], ...] = typing.get_args(Event)
+"""Params of the notification `agent/event`, beside `session_id` and `seq`."""
+
+EXCLUSIVE: dict[type[Struct], tuple[tuple[str, ...], ...]] = {
+    wire.CompactParams: (("keep_recent",), ("keep_messages", "preserve_count"), ("target_tokens",)),
+    wire.ExpandParams: (("compaction_id",), ("entry_ids",)),
+    wire.ImportParams: (("path",), ("content",)),
+    wire.PromptParams: (("text",), ("content",)),
+    wire.CountParams: (("text",), ("messages",)),
+}
+"""Params of which only one may be given; two names of one thing share a place."""
+
+TOKEN = Field(
+    name="workDoneToken",
+    shape=OneOf((Plain("string"), Plain("integer"))),
+    is_required=False,
+    doc="LSP's: `$/progress` reports on this request under the token, until it is answered.",
+)
+"""Of params that may take long."""
+
+LONG = (wire.CompactParams, wire.ErrorParams, wire.ImportParams, wire.ModelSetParams, wire.SessionParams)
+"""Params that show `TOKEN`: of `turn/begin` too. Those of other requests may hold it as well."""
+
+BLOCKS = (
+    messages.Text,
+    messages.Thinking,
+    messages.Image,
+    messages.Document,
+    messages.ToolCall,
+    messages.ToolResult,
+    messages.Opaque,
+    messages.Unknown,
+)
+"""What a message's content may hold."""
+
+HEAD = (
+    Field(name="session_id", shape=Plain("string"), is_required=True, doc="The session that it is about."),
+    Field(name="seq", shape=Plain("integer"), is_required=True, doc="One more with each event of a session."),
+)
+"""Of every event."""
+
+
+def refusals() -> Sequence[type[CompactdError]]:
+    """Every error that a client can be told of, JSON-RPC's own first."""
+    found = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, CompactdError)]
+    return sorted(found, key=lambda e: (e.code > 0, abs(e.code)))
+
+
+def said_of(kind: type) -> str:
+    """A class's docstring in one line."""
+    return " ".join((inspect.getdoc(kind) or "").split())
+
+
+def described(kind: type[Struct], docs: Docs, *, is_sent: bool) -> Described:
+    """`kind` with its fields; `is_sent` by the daemon, so that what has a default is there all the same."""
+    always = is_sent and not kind.__struct_config__.omit_defaults
+    tag = kind.__struct_config__.tag
+    return Described(
+        name=kind.__name__,
+        doc=said_of(kind),
+        fields=tuple(
+            Field(
+                name=field.encode_name,
+                shape=_shape(kind, field.name, field.type),
+                is_required=field.required or (always and field.default is not msgspec.UNSET),
+                doc=docs.get((kind.__name__, field.name)) or words_of(field.type),
+            )
+            for field in msgspec.structs.fields(kind)
+            if not (kind is messages.Unknown and field.name == "raw")
+        )
+        + ((TOKEN,) if kind in LONG else ()),
+        tag=tag if isinstance(tag, str) else None,
+        exclusive=EXCLUSIVE.get(kind, ()),
+    )
+
+
+@cache
+def every_type() -> tuple[Described, ...]:
+    """All types of the protocol, each once: params and what they hold, then what the daemon sends."""
+    docs = field_docs()
+    asked = [*(call.params for call in REQUESTS), *(call.result for call in ASKED), messages.Message, *BLOCKS]
+    sent = [*(call.result for call in REQUESTS), *(call.params for call in ASKED)]
+    given: dict[type[Struct], None] = {}
+    for kind in asked:
+        _reach(kind, given)
+    answered: dict[type[Struct], None] = {}
+    for kind in [*sent, *EVENTS, *DATA.values()]:
+        _reach(kind, answered)
+    return (
+        *(described(kind, docs, is_sent=False) for kind in given),
+        *(described(kind, docs, is_sent=True) for kind in answered if kind not in given),
+    )
+
+
+@cache
+def field_docs() -> Docs:
+    """The strings below the fields."""
+    own = {name: doc for module in MODULES for name, doc in _documented(module)}
+    for kind in DATA.values():
+        for base in kind.__mro__[1:]:
+            own |= {(kind.__name__, name): doc for (of, name), doc in own.items() if of == base.__name__}
+    return own
+
+
+def _reach(kind: type[Struct] | None, seen: dict[type[Struct], None]) -> None:
+    """`kind` and the structs in its fields, outer ones first."""
+    if kind is None or kind in seen:
+        return
+    seen[kind] = None
+    for field in msgspec.structs.fields(kind):
+        for inner in structs_in(_shape(kind, field.name, field.type)):
+            _reach(inner, seen)
+
+
+def _shape(kind: type[Struct], name: str, annotation: object) -> Shape:
+    """Of a field as it stands on the wire: text may stand for one block of it."""
+    if (kind, name) in ((messages.Message, "content"), (messages.ToolResult, "content")):
+        return OneOf((Plain("string"), ListOf(OneOf(tuple(Named(block) for block in BLOCKS)))))
+    return shape_of(annotation)
+
+
+def _documented(module: ModuleType) -> Iterator[tuple[tuple[str, str], str]]:
+    """((class, field), the string below the field) of every class of a module."""
+    for node in ast.parse(inspect.getsource(module)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, below in zip(node.body, node.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                match below:
+                    case ast.Expr(value=ast.Constant(value=str() as text)):
+                        yield (node.name, field.target.id), " ".join(text.split())

@@ -1,0 +1,371 @@
+"""`compactd compact FILE`: compacts a session file; before and after, and the summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from compactd.cli.framework import sizes
+from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.complete import models
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop, blame
+from compactd.cli.framework.load_file import (
+    KNOWN,
+    TIMEOUT_S,
+    Conversation,
+    about,
+    checked,
+    facts_of,
+    feed,
+    load,
+)
+from compactd.cli.framework.model_facts import NAME_IT, Known, known
+from compactd.cli.framework.output import FORCE, writable, write_context
+from compactd.cli.framework.page import Page, encodable, note, one_line, plural
+from compactd.cli.framework.progress import Waiting
+from compactd.cli.inspect.anatomy import Place, dissect
+from compactd.cli.inspect.context import Context, fill
+from compactd.client import Client, DaemonGone, Event, RpcError
+from compactd.formats.files.session_file import Line
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, Retention
+
+COUNTS = "[Compacted "
+"""How the line begins that stands for messages of which nothing is quoted."""
+
+ABOUT = f"""\
+Compacts a session file: older messages give way to a summary, the newest stay word
+for word. It starts from the context in force: after the agent's own last compaction,
+from its summary on (--all takes the whole file). The file itself is never changed;
+--output writes the compacted session. No model is asked and nothing is sent
+anywhere, unless your settings name a model.
+
+{KNOWN}
+"""
+
+STRATEGIES = ("auto", "summarize", "extract", "truncate")
+
+LOST_SHOWN = 5
+"""Facts on the line of what was lost."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    target: int | None
+    keep_recent: int | None
+    keep_messages: int | None
+    strategy: str | None
+    instructions: str | None
+    model: str | None
+    window: int | None
+    output: str | None
+    force: bool
+    dry_run: bool
+    all: bool
+    lost: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Reads, compacts, shows, writes."""
+    budgets = (options.target, options.keep_recent, options.keep_messages)
+    if sum(budget is not None for budget in budgets) > 1:
+        raise Stop(
+            "--target, --keep-recent and --keep-messages exclude each other.",
+            hint="`compactd compact --help` tells more.",
+            exit_code=USAGE,
+        )
+    if options.dry_run and options.output:
+        raise Stop("--dry-run writes nothing: leave --output out.", exit_code=USAGE)
+    source = checked(options.file)
+    target = writable(options.output, source, force=options.force) if options.output else None
+    with Waiting(f"reading {one_line(source.name)}") as waiting:
+
+        def tell(event: Event) -> None:
+            fraction = event.fields.get("fraction")
+            if event.type == "compaction_progress" and isinstance(fraction, float):
+                waiting.say(f"compacting: {event.fields.get('phase')} {fraction:.0%}")
+
+        with Client(on_event=tell) as client:
+            conversation = load(source)
+            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
+            is_whole = options.all or len(conversation.live) == len(conversation.messages)
+            lines = conversation.messages if is_whole else conversation.live
+            fed = feed(
+                client, conversation, model=options.model, window=options.window, live_only=not is_whole
+            )
+            facts = known(client, fed.begun, conversation)
+            context = _context(conversation, facts, lines)
+            waiting.say("compacting")
+            result = context.compacted(_compacted(client, fed.session_id, options))
+            done = _Done(
+                conversation=conversation,
+                is_whole=is_whole,
+                context=context,
+                result=result,
+                known=facts,
+                warnings=(*conversation.warnings, *fed.begun.warnings),
+                asked_to_write=target is not None,
+                is_dry_run=options.dry_run,
+            )
+            if target is not None and result.compacted:
+                done = msgspec.structs.replace(
+                    done,
+                    target=target,
+                    wrote=write_context(client, fed.session_id, target, conversation.format),
+                )
+    if page.is_json:
+        page.json(_facts(done))
+    else:
+        _show(page, done, show_lost=options.lost)
+        note(done.warnings)
+    return DONE if result.compacted else NOTHING_TO_DO
+
+
+class _Done(Struct, frozen=True, kw_only=True):
+    """All there is to tell."""
+
+    conversation: Conversation
+    is_whole: bool
+    """It began with all messages of the file, not with the context in force."""
+    context: Context
+    """The request before."""
+    result: CompactionResult
+    """With sizes of the whole request."""
+    known: Known
+    warnings: tuple[str, ...]
+    asked_to_write: bool
+    is_dry_run: bool
+    target: Path | None = None
+    wrote: str = ""
+
+
+def _context(conversation: Conversation, known: Known, lines: Sequence[Line]) -> Context:
+    """The next request before the compaction; of a file that was compacted before, taken as a whole, a
+    request that was never made: all of it is an estimate."""
+    messages = [message for message, _ in lines]
+    parts = dissect(
+        messages,
+        [Place(0, 0)] * len(messages),
+        known.counter,
+        system_tokens=known.system_tokens,
+        tools_tokens=known.tools_tokens,
+        most=0,
+    ).parts
+    if len(lines) != len(conversation.live):
+        return fill(parts, sum(parts.values()))
+    return fill(parts, known.state.token_usage.current_context_tokens or 0)
+
+
+def _compacted(client: Client, session_id: str, options: Options) -> CompactionResult:
+    params = {
+        "session_id": session_id,
+        "target_tokens": options.target,
+        "keep_recent": options.keep_recent,
+        "keep_messages": options.keep_messages,
+        "strategy": options.strategy,
+        "instructions": options.instructions,
+    }
+    try:
+        return client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+    except RpcError as error:
+        hint = blame(error)
+        if error.code == CannotFit.code:
+            hint = f"`compactd inspect {options.file}` shows what is large."
+        raise Stop(
+            f"compaction failed: {error.message}", hint=hint, code=error.code, data=error.data
+        ) from error
+    except (DaemonGone, TimeoutError) as error:
+        raise Stop(f"compaction failed: {error}", hint="Nothing was written.") from error
+
+
+def _facts(done: _Done) -> dict[str, object]:
+    """The same as JSON: the compaction's result, and what it is about."""
+    known = done.known
+    return {
+        **msgspec.to_builtins(done.result),
+        "session": facts_of(done.conversation),
+        "context": {
+            "model": known.model,
+            "window": known.window,
+            "window_confidence": known.confidence,
+            "system_tokens": known.system_tokens,
+            "tools_tokens": known.tools_tokens,
+            "covers": "file" if done.is_whole else "context in force",
+            "tokens": done.context.used,
+            "parts": done.context.parts,
+            "tokens_not_in_file": done.context.not_in_file,
+        },
+        "output": encodable(str(done.target)) if done.target else None,
+        "warnings": done.warnings,
+    }
+
+
+def _show(page: Page, done: _Done, *, show_lost: bool) -> None:
+    result = done.result
+    if not result.compacted:
+        # The daemon's reasons begin so; here the line has said it already.
+        page.line(f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}")
+        if done.asked_to_write:
+            page.line("nothing was written")
+        return
+    tried = "Would compact" if done.is_dry_run else "✓ Compacted"
+    page.line(f"{tried} {result.messages_removed:,} messages")
+    page.line(f"  Tokens: {result.tokens_before:,} → {result.tokens_after:,} (saved {result.tokens_saved:,})")
+    page.line()
+    _show_facts(page, done)
+    page.line()
+    page.text(_sections(result.summary))
+    page.line()
+    if result.retention is not None and result.retention.lost:
+        _show_lost(page, result.retention, show_all=show_lost)
+    if done.target is None:
+        hint = "" if done.is_dry_run else "; --output FILE writes the compacted session"
+        page.line(f"nothing was written{hint}")
+    else:
+        page.line(f"wrote {done.target}: {done.wrote}")
+
+
+def _show_facts(page: Page, done: _Done) -> None:
+    result, known = done.result, done.known
+    page.row("session", about(done.conversation))
+    page.row("covers", _covers(done))
+    name = known.model or "not named in the file"
+    origin = f"a guess; {NAME_IT}" if known.is_guess else known.window_origin
+    page.row("model", f"{name} · window {known.window_number} ({origin})", "due" if known.is_guess else "")
+    page.row("how", _how(result))
+    page.row("messages", f"{result.messages_before:,} → {result.messages_after:,}{_kept(result)}")
+    fixed = [
+        f"{name} {tokens:,}"
+        for name, tokens in (("system", known.system_tokens), ("tools", known.tools_tokens))
+        if tokens
+    ]
+    missing = done.context.not_in_file
+    if fixed:
+        stay = "is not conversation and stays" if len(fixed) == 1 else "are not conversation and stay"
+        page.row("of that", f"{' and '.join(fixed)} {stay}")
+    if missing:
+        page.row(
+            "besides",
+            f"{missing:,} of the tokens are system prompt and tools (not in the file); they stay",
+        )
+    if result.retention is not None:
+        page.row("kept", _retained(result.retention))
+    if result.reason:
+        page.row("note", result.reason)
+
+
+def _covers(done: _Done) -> str:
+    """What the numbers are about."""
+    if not done.is_whole:
+        count = plural(len(done.conversation.live), "message")
+        return f"the next request: {count} since the agent's own compaction (--all takes the whole file)"
+    if len(done.conversation.live) != len(done.conversation.messages):
+        return "the whole file, with what the agent compacted away before; no request was ever as large"
+    return "the next request: all messages of the file"
+
+
+def _how(result: CompactionResult) -> str:
+    model = "no model" if result.model is UNSET else f"with {result.model}"
+    cost = 0.0 if result.cost is UNSET else result.cost
+    return f"{result.strategy}, {model} · {result.duration_ms / 1000:.2f} s · ${cost:.2f}"
+
+
+def _kept(result: CompactionResult) -> str:
+    parts = [f"{result.kept_messages:,} of them kept word for word"]
+    if result.pinned_entry_ids:
+        parts.append(f"{len(result.pinned_entry_ids):,} pinned")
+    if result.pruned_tool_results:
+        parts.append(f"{plural(result.pruned_tool_results, 'tool result')} shortened")
+    return "".join(f", {part}" for part in parts)
+
+
+def _retained(retention: Retention) -> str:
+    total = _facts_total(retention)
+    if not total:
+        return "nothing that was removed was used more than once"
+    return (
+        f"{100 * retention.score:.0f} % of the details that came up more than once in what was removed:"
+        f" {retention.kept:,} of {total:,}"
+    )
+
+
+def _facts_total(retention: Retention) -> int:
+    """How many facts there were: the list of the lost ones ends at 50."""
+    return round(retention.kept / retention.score) if retention.kept else len(retention.lost)
+
+
+def _show_lost(page: Page, retention: Retention, *, show_all: bool) -> None:
+    total = _facts_total(retention)
+    head = f"lost ({total - retention.kept:,} of {total:,} details that came up more than once)"
+    if not show_all:
+        some = " · ".join(one_line(fact) for fact in retention.lost[:LOST_SHOWN])
+        more = " · …" if len(retention.lost) > LOST_SHOWN else ""
+        page.line(f"{head}: {some}{more}   --lost shows all")
+        return
+    page.line(f"{head}:")
+    for fact in retention.lost:
+        page.line(f"  {one_line(fact)}")
+    left = total - retention.kept - len(retention.lost)
+    if left > 0:
+        page.line(f"  and {left:,} that were used less")
+
+
+def _sections(summary: str) -> str:
+    """The summary from its first section on: what stands before is meant for a model."""
+    if summary.startswith("## "):
+        return summary
+    head, mark, rest = summary.partition("\n## ")
+    counts = [line for line in head.split("\n") if line.startswith(COUNTS)]
+    return "\n".join((*counts, f"## {rest}")) if mark else summary
+
+
+COMMAND = Command(
+    "compact",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the session file; - is standard input", is_file=True),
+        Option(
+            "--target",
+            "tokens that what the file holds may take afterwards, as 16k",
+            read=sizes.tokens,
+            metavar="N",
+        ),
+        Option(
+            "--keep-recent", "tokens of the newest messages that stay (20k)", read=sizes.tokens, metavar="N"
+        ),
+        Option("--keep-messages", "how many of the newest messages stay", read=sizes.messages, metavar="N"),
+        Option("--strategy", "how to summarise (auto)", choices=STRATEGIES),
+        Option("--instructions", "what a summary should look at most"),
+        Option(
+            "--model",
+            "the conversation's model, if the file does not name it",
+            metavar="ID",
+            completed=models,
+        ),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        Option("--output", "write the compacted session there", metavar="FILE", is_file=True),
+        FORCE,
+        Flag("--dry-run", "write nothing; as without --output"),
+        Flag("--all", "take the whole file, also what the agent compacted away before"),
+        Flag("--lost", "show all details that came up again and are lost", also=("--show-lost",)),
+    ),
+    examples=(
+        (
+            "compactd compact session.jsonl",
+            "to what the model's window asks for; shows what it would be, writes nothing",
+        ),
+        (
+            "compactd compact session.jsonl --target 16k --output small.jsonl",
+            "what the file holds in 16,000 tokens, written as a session file",
+        ),
+        ("compactd compact session.jsonl --json | jq -r .summary", "the summary alone"),
+    ),
+    is_paged=True,
+)

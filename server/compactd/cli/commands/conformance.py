@@ -1,0 +1,152 @@
+"""`compactd conformance -- COMMAND`: whether a program speaks the protocol and keeps its laws."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, Stop
+from compactd.cli.framework.output import FORCE, refuse_links, refuse_to_overwrite
+from compactd.cli.framework.page import Page
+from compactd.client.events import own_command
+from compactd_conformance import report, suite
+from compactd_conformance.bench import Check
+from compactd_conformance.frames import NotStarted
+from compactd_conformance.suite import CHECKS, PATIENCE_S, Verdict
+
+ABOUT = """\
+Starts COMMAND again and again, speaks the protocol to it, kills it, cuts its files,
+and tells which sentence of the protocol does not hold. COMMAND reads requests on
+its stdin, answers on its stdout, and keeps what it stores below COMPACTD_HOME, which
+is a temporary folder here. Without COMMAND: this compactd.
+
+exit codes: 0 all passed, 1 some failed, 2 the command cannot be started
+"""
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{text!r} is no number of seconds above 0")
+    return seconds
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    command: tuple[str, ...]
+    only: tuple[str, ...]
+    junit: str | None
+    force: bool
+    patience: float
+    list: bool
+    into: str | None
+
+
+def _checks(begin: str) -> list[tuple[str, str]]:
+    return [(check.name, check.says) for check in CHECKS if check.name.startswith(begin)]
+
+
+def run(options: Options, page: Page) -> int:
+    """Runs the suite, or lists it."""
+    names = {check.name for check in CHECKS}
+    if unknown := [name for name in options.only if name not in names]:
+        raise Stop(
+            f"there is no check {unknown[0]!r}.",
+            hint="`compactd conformance --list` lists them.",
+            exit_code=USAGE,
+        )
+    checks = [check for check in CHECKS if not options.only or check.name in options.only]
+    if options.list:
+        return _list(options, page, checks)
+    if options.junit is not None:
+        refuse_links(Path(options.junit))
+        refuse_to_overwrite(Path(options.junit), force=options.force)
+    command = tuple(options.command) or own_command()
+    try:
+        verdicts = suite.run(
+            command,
+            os.environ,
+            only=options.only,
+            patience_s=options.patience,
+            tell=None if page.is_json else lambda verdict: _tell(page, verdict),
+        )
+    except NotStarted as error:
+        raise Stop(f"the command cannot be tested: {error}.", exit_code=USAGE) from error
+    if options.junit is not None:
+        _write(Path(options.junit), report.as_junit(verdicts))
+    if page.is_json:
+        page.json(report.as_json(command, verdicts))
+    else:
+        page.line()
+        page.line(report.closing(verdicts))
+    return FAILED if report.count(verdicts, "failed") else DONE
+
+
+def _list(options: Options, page: Page, checks: Sequence[Check]) -> int:
+    if options.into is not None:
+        path = Path(options.into)
+        refuse_links(path)
+        try:
+            path.write_text(report.with_list(path.read_text("utf-8"), checks), "utf-8")
+        except (OSError, ValueError) as error:
+            raise Stop(f"cannot bring {path} up to date: {error}.", exit_code=USAGE) from error
+    elif page.is_json:
+        listed = [{"name": c.name, "law": c.law, "says": c.says, "framings": c.framings} for c in checks]
+        page.json({"checks": listed})
+    else:
+        page.text(report.listed(checks))
+    return DONE
+
+
+def _tell(page: Page, verdict: Verdict) -> None:
+    page.line(report.line_of(verdict), "bad" if verdict.outcome == "failed" else "")
+    for line in report.lines_below(verdict):
+        page.line(line)
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise Stop(f"cannot write {path}: {error.strerror}.", exit_code=USAGE) from error
+
+
+COMMAND = Command(
+    "conformance",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("command", "behind --: what to start", required=False, is_many=True, is_file=True),
+        Option("--only", "this check; may be repeated", metavar="NAME", is_many=True, completed=_checks),
+        Option("--junit", "write the report as JUnit XML, too", metavar="FILE", is_file=True),
+        FORCE,
+        Option(
+            "--patience",
+            f"wait so long for an answer ({PATIENCE_S:g})",
+            metavar="S",
+            read=_seconds,
+            default=PATIENCE_S,
+        ),
+        Flag("--list", "the checks and what they try; starts nothing"),
+        Option(
+            "--into",
+            "with --list: into this document, in the place of the list it has",
+            metavar="FILE",
+            is_file=True,
+        ),
+    ),
+    examples=(
+        ("compactd conformance -- my-daemon --stdio", "all checks on a program of yours"),
+        ("compactd conformance --only one-answer --only seq-has-no-gap -- my-daemon", "two of them"),
+        ("compactd conformance --junit report.xml -- my-daemon", "for a build server"),
+    ),
+)

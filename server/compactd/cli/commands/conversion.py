@@ -1,0 +1,49 @@
+"""A session file in another format: by its writer, or by a daemon that takes it in and gives it out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from msgspec import Struct
+
+from compactd.cli.framework.load_file import TIMEOUT_S
+from compactd.client import Client
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.write import WRITABLE, write
+from compactd.protocol.wire import ExportResult, ImportResult
+from compactd.session.export_file import FORMATS
+
+__all__ = ["FORMATS", "Converted", "converted"]
+
+
+class Converted(Struct, frozen=True, kw_only=True):
+    """A session as the bytes of a file."""
+
+    data: bytes
+    warnings: tuple[str, ...]
+
+
+def converted(data: bytes, file: SessionFile, format: str) -> Converted:
+    """The session `file`, which was read from `data`, in a format of `FORMATS`.
+
+    Journals of ours, and into shapes of requests, go through a daemon of its own, whose data folder is gone
+    afterwards. Raises as the daemon. Cost: O(bytes).
+    """
+    if format in WRITABLE and file.format != "compactd":
+        written = write(file, format)
+        return Converted(data=written.data, warnings=(*file.warnings, *written.warnings))
+    with tempfile.TemporaryDirectory(prefix="compactd-") as home:
+        source, target = Path(home) / "in", Path(home) / "out"
+        source.write_bytes(data)
+        with Client(env={**os.environ, "COMPACTD_HOME": home}) as client:
+            taken = client.ask(
+                "session/import",
+                {"path": str(source), "format": file.format},
+                ImportResult,
+                timeout_s=TIMEOUT_S,
+            )
+            params = {"session_id": taken.session_id, "format": format, "path": str(target)}
+            given = client.ask("session/export", params, ExportResult, timeout_s=TIMEOUT_S)
+        return Converted(data=target.read_bytes(), warnings=(*taken.warnings, *given.warnings))

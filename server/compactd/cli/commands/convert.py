@@ -1,0 +1,99 @@
+"""`compactd convert IN OUT --to FORMAT`: a session file in another program's format."""
+
+from __future__ import annotations
+
+import sys
+
+from msgspec import Struct
+
+from compactd.cli.commands.conversion import FORMATS, converted
+from compactd.cli.framework.command import Argument, Command, Option
+from compactd.cli.framework.exit_codes import DONE
+from compactd.cli.framework.load_file import KNOWN, bytes_at, checked, file_in
+from compactd.cli.framework.output import FORCE, writable, write_beside
+from compactd.cli.framework.page import Page, cleaned, one_line, plural
+from compactd.core.text.visible import visible_json
+from compactd.formats.files.detect import NAMES, SUPPORTED
+
+ABOUT = f"""\
+Writes the session in IN to OUT as another program keeps it: messages, calls, results,
+usage, times, and the compactions that it recorded. What OUT cannot hold is listed, by
+message. OUT `-` is standard output.
+
+{KNOWN}
+"""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    output: str
+    to: str
+    source_format: str
+    force: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Reads, writes, and tells what is lost."""
+    path = checked(options.file)
+    target = None if options.output == "-" else writable(options.output, path, force=options.force)
+    data = bytes_at(path)
+    file = file_in(path, data, options.source_format)
+    made = converted(data, file, options.to)
+    if target is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(_for_terminal(made.data) if sys.stdout.isatty() else made.data)
+        for warning in made.warnings:
+            sys.stderr.write(f"{one_line(warning)}\n")
+        return DONE
+    write_beside(target, made.data)
+    if page.is_json:
+        page.json(
+            {
+                "from": file.format,
+                "to": options.to,
+                "path": str(target),
+                "messages": len(file.messages),
+                "bytes": len(made.data),
+                "warnings": made.warnings,
+            }
+        )
+        return DONE
+    what = f"{plural(len(file.messages), 'message')} of {NAMES.get(file.format, file.format)}"
+    page.line(f"wrote {target}: {what} as {NAMES.get(options.to, options.to)}")
+    for warning in made.warnings:
+        page.line(f"  {warning}", "due")
+    return DONE
+
+
+def _for_terminal(data: bytes) -> bytes:
+    """A file as a terminal shows it, unable to command that; JSON has the same value."""
+    text = data.decode("utf-8", "replace")
+    return (visible_json(text) if text.startswith(("{", "[")) else cleaned(text)).encode()
+
+
+COMMAND = Command(
+    "convert",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "a session file, - for standard input", metavar="IN", is_file=True),
+        Argument("output", "the file to write, - for standard output", metavar="OUT", is_file=True),
+        Option("--to", ", ".join(FORMATS), metavar="FORMAT", required=True, choices=FORMATS),
+        Option(
+            "--from",
+            "what IN is, where its content does not say it",
+            field="source_format",
+            metavar="FORMAT",
+            default="auto",
+            choices=("auto", *SUPPORTED),
+        ),
+        FORCE,
+    ),
+    examples=(
+        ("compactd convert session.jsonl messages.json --to openai", "a list of messages for OpenAI's API"),
+        ("compactd convert chat.md - --to neutral | jq .role", "to standard output"),
+    ),
+)

@@ -1,0 +1,175 @@
+"""`compactd doctor FILE`: what is wrong with a session file; `--repair OUT` writes a copy without it.
+
+`--where`: where a text stands on this machine, as far as compactd keeps it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.cli.commands.conversion import converted
+from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, USAGE, Stop
+from compactd.cli.framework.load_file import KNOWN, bytes_at, checked, file_in
+from compactd.cli.framework.output import FORCE, refuse_to_overwrite, writable, write_beside
+from compactd.cli.framework.page import Page, plural
+from compactd.formats.files.detect import NAMES
+from compactd.formats.files.diagnosis import Diagnosis, Finding, diagnose
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.write import WRITABLE, neutral_document, write
+from compactd.storage.records import scan
+
+ABOUT = f"""\
+Looks for torn, damaged and repeated lines, results without calls and calls without
+results, wrong roles, and summaries that stand twice; prints each with its place.
+`--repair OUT` writes a copy without them, in the same format; FILE is never changed.
+Exits 1 where something was found, 0 where not. Without FILE, or with --trust: the folders
+whose .compactd.toml you trusted, and which of those files have changed since.
+
+`--where` reads a text from standard input, never from the command line, and lists every
+file, session and message that holds it: journals, search index, hooks, snapshots, and the
+exports and transcripts that compactd knows of. The text itself is never printed.
+
+{KNOWN}
+"""
+
+_SHOWN = 100
+"""Findings that are printed; `--json` has all."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str | None
+    output: str | None
+    force: bool
+    hooks: bool
+    trust: bool
+    authors: bool
+    where: bool = False
+
+
+def run(options: Options, page: Page) -> int:
+    """Reads, tells, repairs."""
+    if options.hooks:
+        from compactd.cli.commands.hook import report
+
+        return report(page)
+    if options.authors:
+        from compactd.cli.commands.doctor_authors import report as report_authors
+
+        return report_authors(page, options.file)
+    if options.where:
+        from compactd.cli.commands.doctor_where import report as places
+
+        if options.file is not None or options.output is not None:
+            hint = "`compactd doctor --where < FILE`, or type it and end with Ctrl-D."
+            raise Stop("--where reads the text from standard input.", hint=hint, exit_code=USAGE)
+        return places(page)
+    if options.trust or (options.file is None and options.output is None):
+        from compactd.cli.commands.trust import list_folders
+
+        return list_folders(page)
+    if options.file is None:
+        raise Stop("a session file is missing.", hint="`compactd doctor FILE`.", exit_code=USAGE)
+    path = checked(options.file)
+    target = None if options.output is None else writable(options.output, path, force=True)
+    data = bytes_at(path)
+    file = file_in(path, data)
+    found = diagnose(data, file)
+    findings = (*_of_journal(file, data), *found.findings)
+    lost: tuple[str, ...] = ()
+    if target is not None and findings:
+        refuse_to_overwrite(target, force=options.force)
+        repaired, lost = _repaired(data, file, found)
+        write_beside(target, repaired)
+    if page.is_json:
+        page.json(
+            {
+                "file": str(path),
+                "format": file.format,
+                "messages": len(file.messages),
+                "compactions": file.compactions,
+                "findings": findings,
+                "repaired": str(target) if target is not None and findings else None,
+                "lost": lost,
+            }
+        )
+    else:
+        _draw(page, path.name, file, findings)
+        if target is not None and findings:
+            page.line(f"wrote {target}: {plural(len(found.mended.messages), 'message')}")
+            for what in lost:
+                page.line(f"  {what}", "due")
+        elif findings:
+            page.line("`--repair OUT` writes a copy without these")
+    if target is None:
+        return FAILED if findings else DONE
+    return DONE if findings else NOTHING_TO_DO
+
+
+def _of_journal(file: SessionFile, data: bytes) -> tuple[Finding, ...]:
+    """Damage in one of our own journals, as `session/start` sees it."""
+    if file.format != "compactd":
+        return ()
+    damage = scan(data).damage
+    if damage is None:
+        return ()
+    told = f"it holds no whole record; {plural(len(damage.after), 'record')} behind it can be read"
+    return (Finding(kind="damaged journal", text=told, line=damage.line),)
+
+
+def _repaired(data: bytes, file: SessionFile, found: Diagnosis) -> tuple[bytes, tuple[str, ...]]:
+    """(the copy, what it cannot hold). Raises `Stop`."""
+    if file.format == "compactd":
+        from compactd.cli.commands.salvage import salvaged
+
+        saved = salvaged(data)
+        if saved is None:
+            raise Stop("the first record of the journal is lost: nothing can be opened again.")
+        return saved[0], ()
+    if file.format in WRITABLE:
+        written = write(found.mended, file.format)
+        return written.data, written.warnings
+    made = converted(neutral_document(found.mended), replace(file, format="neutral"), file.format)
+    return made.data, made.warnings
+
+
+def _draw(page: Page, name: str, file: SessionFile, findings: tuple[Finding, ...]) -> None:
+    count = plural(len(file.messages), "message")
+    page.line(f"{name} · {NAMES.get(file.format, file.format)} · {count}")
+    if not findings:
+        page.line("nothing is wrong with it")
+        return
+    page.line(plural(len(findings), "finding"), "due")
+    for finding in findings[:_SHOWN]:
+        place = f"message {finding.message}" if finding.message is not None else ""
+        place = f"line {finding.line}" if finding.line is not None else place
+        page.line(f"  {finding.kind:20} {place:14} {finding.text}")
+    if len(findings) > _SHOWN:
+        page.line(f"  … {len(findings) - _SHOWN:,} more; --json has all")
+
+
+COMMAND = Command(
+    "doctor",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "a session file, - for standard input", is_file=True, required=False),
+        Option("--repair", "write a repaired copy here", field="output", metavar="OUT", is_file=True),
+        FORCE,
+        Flag("--hooks", "instead of a file: what the hooks in agents did and what failed"),
+        Flag("--trust", "instead of a file: the folders that are trusted, and those that are not any more"),
+        Flag("--authors", "who wrote what in the role user: in FILE, or in every stored session"),
+        Flag("--where", "instead of a file: what holds the text on standard input"),
+    ),
+    examples=(
+        ("compactd doctor session.jsonl", "what is wrong with it; exit code 1 where anything is"),
+        ("compactd doctor session.jsonl --repair mended.jsonl", "and a copy without that"),
+        ("compactd doctor --authors", "what earlier versions took for your words and is not"),
+        ("compactd doctor --where < secret.txt", "which files hold it; exit code 1 where any does"),
+    ),
+    is_paged=True,
+)

@@ -1,0 +1,72 @@
+"""`compactd doctor --where`: every place that holds a text, which is read from standard input."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from compactd.cli.framework.exit_codes import DONE, FAILED, USAGE, Stop
+from compactd.cli.framework.page import Page, one_line, plural
+from compactd.storage.find_text import Found, Place, find
+from compactd.storage.paths import data_folder
+
+_SHOWN = 200
+"""Places that are printed; `--json` has all."""
+
+
+def report(page: Page) -> int:
+    """Reads the text, looks for it, tells where it stands. 1 where it stands anywhere, 0 where not."""
+    if sys.stdin.isatty():
+        sys.stderr.write("Type or paste the text, then press Ctrl-D on a line of its own.\n")
+    # The line's end is the shell's, not the text's.
+    text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape").strip("\r\n")
+    if not text.strip():
+        raise Stop(
+            "there is no text on standard input.", hint="`compactd doctor --where < FILE`.", exit_code=USAGE
+        )
+    home = data_folder(os.environ)
+    found = find(home, text)
+    if page.is_json:
+        page.json(
+            {
+                "folder": str(home),
+                "files": found.files,
+                "places": found.places,
+                "not_looked_into": found.unseen,
+            }
+        )
+    else:
+        _draw(page, home, found)
+    return FAILED if found.places else DONE
+
+
+def _draw(page: Page, home: Path, found: Found) -> None:
+    looked = f"{plural(found.files, 'file')} of {home}"
+    if found.places:
+        page.line(f"{plural(len(found.places), 'place')} in {looked}", "due")
+    else:
+        page.line(f"nowhere in {looked}")
+    for place in found.places[:_SHOWN]:
+        page.line(f"  {_shown(place, home)}")
+    if len(found.places) > _SHOWN:
+        page.line(f"  … {len(found.places) - _SHOWN:,} more; --json has all")
+    for one in found.unseen:
+        page.line(f"  not looked into: {one_line(_short(one.path, home))}: {one.why}", "due")
+    if any(place.entry_id for place in found.places):
+        page.line("`session/redact` takes messages out of a session; `compactd sessions delete ID` a session")
+
+
+def _shown(place: Place, home: Path) -> str:
+    parts = [f"{place.where:12} {one_line(_short(place.path, home))}"]
+    if place.session_id is not None:
+        parts.append(f"session {one_line(place.session_id)}")
+    if place.entry_id is not None:
+        parts.append(f"{place.record or 'message'} {one_line(place.entry_id)}")
+    elif place.record is not None:
+        parts.append(place.record)
+    return " · ".join(parts)
+
+
+def _short(path: str, home: Path) -> str:
+    return path.removeprefix(f"{home}{os.sep}")

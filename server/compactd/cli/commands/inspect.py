@@ -1,0 +1,306 @@
+"""`compactd inspect FILE`: where a session's tokens are, and when a compaction comes."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.cli.commands.models import pricing_of
+from compactd.cli.framework import sizes
+from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.complete import models
+from compactd.cli.framework.exit_codes import DONE, USAGE, Stop
+from compactd.cli.framework.load_file import KNOWN, TIMEOUT_S, Conversation, append, begin, checked, load
+from compactd.cli.framework.model_facts import Known, known
+from compactd.cli.framework.output import FORCE, writable, write_beside
+from compactd.cli.framework.page import Page, encodable, note, one_line, plural
+from compactd.cli.framework.progress import Waiting
+from compactd.cli.inspect.anatomy import Anatomy, Place, dissect, places_of
+from compactd.cli.inspect.bar import Gauge
+from compactd.cli.inspect.context import Context, fill
+from compactd.cli.inspect.cost import cost_of
+from compactd.cli.inspect.growth import Growth, forecast, growth_of
+from compactd.cli.inspect.render import LARGEST, TILES, Inspected, Smaller, facts_of, show, show_preview
+from compactd.client import Client, RpcError
+from compactd.core.tokens.usage import context_size, normalise
+from compactd.protocol.errors import CannotFit
+from compactd.protocol.messages import CompactionResult, Message
+from compactd.protocol.wire import StateResult
+
+T = TypeVar("T")
+
+ABOUT = f"""\
+Shows where the tokens of a session file are: what fills the window, the largest
+entries, how it grew, when a compaction comes and what one would free now; --svg
+and --html write it as a picture and as a page. Changes nothing, sends nothing
+anywhere.
+
+{KNOWN}
+"""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str
+    model: str | None
+    window: int | None
+    what: bool
+    svg: str | None
+    html: str | None
+    force: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Reads, asks the daemon, shows."""
+    source = checked(options.file)
+    targets = _targets(options, source)
+    with Client() as client:
+        with Waiting(f"reading {one_line(source.name)}") as waiting:
+            conversation = load(source)
+            waiting.say(f"counting {plural(len(conversation.messages), 'message')}")
+            begun = begin(client, conversation, model=options.model, window=options.window)
+            session_id = begun.session_id
+            facts = known(client, begun, conversation)
+            appended = Asked(lambda: append(client, session_id, conversation.live))
+            # We count what each message's blocks take while the daemon counts the messages.
+            counted = count(conversation, facts, most=TILES if targets else LARGEST)
+            entry_ids = appended.answer()
+            # The summary itself, which only `--what` shows, takes more than all the rest.
+            params = {"session_id": session_id, "dry_run": True, "plan_only": not options.what}
+            tried = Asked(
+                lambda: client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+            )
+            state = client.ask("agent/state", {"session_id": session_id}, StateResult)
+            warnings = (*conversation.warnings, *begun.warnings)
+            inspected = examine(conversation, replace(facts, state=state), counted, entry_ids, warnings)
+        if page.is_drawn:
+            # A person reads while the compaction is tried.
+            show(page, inspected)
+        with Waiting("trying a compaction"):
+            preview = inspected.context.compacted(_preview(tried))
+            smaller = None if preview.compacted else _smaller(client, session_id, inspected.context)
+            inspected = replace(inspected, preview=preview, is_exact=options.what, smaller=smaller)
+    wrote = _write(inspected, targets)
+    if page.is_json:
+        page.json({**facts_of(inspected), "output": wrote} if wrote else facts_of(inspected))
+    else:
+        if not page.is_drawn:
+            show(page, inspected)
+        show_preview(page, inspected, what=options.what)
+        for kind, path in wrote.items():
+            page.line(f"wrote {path}: {_KINDS[kind]}")
+        note(warnings)
+    return DONE
+
+
+def _preview(tried: Asked[CompactionResult]) -> CompactionResult:
+    """What was tried; a context that no compaction makes small enough can still be looked at."""
+    try:
+        return tried.answer()
+    except RpcError as error:
+        if error.code != CannotFit.code:
+            raise
+        return CompactionResult(compacted=False, reason=one_line(error.message).rstrip("."))
+
+
+def _smaller(client: Client, session_id: str, context: Context) -> Smaller | None:
+    """What a compaction to a quarter of what the file holds would free; none if that frees nothing either."""
+    target = context.estimate // 4 // 1000 * 1000
+    if not target:
+        return None
+    params = {"session_id": session_id, "dry_run": True, "plan_only": True, "target_tokens": target}
+    try:
+        result = client.ask("session/compact", params, CompactionResult, timeout_s=TIMEOUT_S)
+    except RpcError:
+        return None  # it cannot be as small as that
+    saved = context.compacted(result).tokens_saved
+    return Smaller(target_tokens=target, tokens_saved=saved) if result.compacted and saved > 0 else None
+
+
+_KINDS = {"svg": "a picture", "html": "a page, for any browser"}
+
+
+def _targets(options: Options, source: Path) -> dict[str, Path]:
+    """Where to write which kind. Raises `Stop` where that is not possible."""
+    if options.svg is not None and options.svg == options.html:
+        raise Stop("--svg and --html name the same file.", exit_code=USAGE)
+    asked = {"svg": options.svg, "html": options.html}
+    return {
+        kind: writable(path, source, force=options.force) for kind, path in asked.items() if path is not None
+    }
+
+
+def _write(inspected: Inspected, targets: Mapping[str, Path]) -> dict[str, str]:
+    """Writes the pictures that were asked for; each kind with its path. Raises `Stop`."""
+    if not targets:
+        return {}
+    from compactd.cli.inspect.page import page
+    from compactd.cli.inspect.picture import picture_of
+    from compactd.cli.inspect.svg import svg
+
+    picture = picture_of(inspected)
+    for kind, target in targets.items():
+        text = svg(picture) if kind == "svg" else page(picture)
+        try:
+            write_beside(target, text.encode())
+        except OSError as error:
+            raise Stop(f"cannot write {target}: {error.strerror}.", hint="Nothing was written.") from error
+    return {kind: encodable(str(target)) for kind, target in targets.items()}
+
+
+class Asked(Generic[T]):
+    """A question that is answered beside what one does meanwhile."""
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._answers: list[T] = []
+        self._errors: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._answers.append(self._ask())
+        except BaseException as error:
+            self._errors.append(error)
+
+    def answer(self) -> T:
+        """Waits for it. Raises what asking raised."""
+        self._thread.join()
+        for error in self._errors:
+            raise error
+        return self._answers[0]
+
+
+class Counted(Struct, frozen=True, kw_only=True):
+    """What our own estimate tells of a conversation, whatever the daemon says."""
+
+    places: tuple[Place, ...]
+    """Of all messages, oldest first."""
+    live_places: tuple[Place, ...]
+    """Of those in the context."""
+    anatomy: Anatomy
+    growth: Growth
+
+
+def count(conversation: Conversation, known: Known, *, most: int = LARGEST) -> Counted:
+    """Where the tokens are, the `most` largest entries, and how the context grew. O(length of the texts)."""
+    messages = [message for message, _ in conversation.messages]
+    live = [message for message, _ in conversation.live]
+    places = places_of(messages)
+    live_places = [places[number - 1] if number else Place(0, 0) for number in conversation.live_numbers]
+    anatomy = dissect(
+        live,
+        live_places,
+        known.counter,
+        system_tokens=known.system_tokens,
+        tools_tokens=known.tools_tokens,
+        working_dir=conversation.working_dir,
+        most=most,
+    )
+    growth = growth_of(
+        messages,
+        places,
+        known.counter,
+        known.fixed_tokens,
+        compacted_after=conversation.compacted_after,
+        counted=anatomy.by_message,
+    )
+    return Counted(places=tuple(places), live_places=tuple(live_places), anatomy=anatomy, growth=growth)
+
+
+def examine(
+    conversation: Conversation,
+    known: Known,
+    counted: Counted,
+    entry_ids: Sequence[str],
+    warnings: Sequence[str],
+) -> Inspected:
+    """All there is to tell, but what a compaction now would do. O(messages).
+
+    `entry_ids`: of the live messages.
+    """
+    messages = [message for message, _ in conversation.messages]
+    live = [message for message, _ in conversation.live]
+    live_places = counted.live_places
+    usage = known.state.token_usage
+    used = usage.current_context_tokens or 0
+    context = fill(counted.anatomy.parts, used)
+    pricing = pricing_of(known.lookup) if known.lookup else None
+    return Inspected(
+        conversation=conversation,
+        known=known,
+        anatomy=replace(
+            counted.anatomy,
+            largest=tuple(
+                replace(entry, tokens=context.shown(entry.tokens)) for entry in counted.anatomy.largest
+            ),
+        ),
+        context=context,
+        gauge=Gauge(
+            parts=context.parts,
+            used=used,
+            window=known.window,
+            threshold=usage.threshold_tokens if known.state.compaction.enabled else None,
+            is_guess=known.is_guess,
+            is_estimate=known.is_estimate,
+        ),
+        report_message=_reported(live, live_places, usage.last_prompt_tokens),
+        growth=counted.growth,
+        forecast=forecast(counted.growth, used, usage.threshold_tokens),
+        cost=cost_of(messages, pricing) if pricing else None,
+        pricing=pricing,
+        all_places=counted.places,
+        places=dict(zip(entry_ids, live_places, strict=True)),
+        warnings=tuple(warnings),
+    )
+
+
+def _reported(live: Sequence[Message], places: Sequence[Place], base: int) -> int | None:
+    """The number of the message whose report the current size starts from."""
+    if not base:
+        return None
+    for message, place in zip(reversed(live), reversed(places), strict=True):
+        if message.usage is not None and context_size(normalise(message.usage)[0]) == base:
+            return place.number
+    return None
+
+
+COMMAND = Command(
+    "inspect",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the session file; - is standard input", is_file=True),
+        Option(
+            "--model",
+            "the conversation's model, if the file does not name it",
+            metavar="ID",
+            completed=models,
+        ),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+        Flag("--what", "try it to the end: what a compaction now would summarise and keep"),
+        Option("--svg", "write the picture there, as an SVG", metavar="FILE", is_file=True),
+        Option("--html", "write a page there whose plots can be hovered", metavar="FILE", is_file=True),
+        FORCE,
+    ),
+    examples=(
+        ("compactd inspect ~/.claude/projects/*/SESSION.jsonl", "one glance at a session of Claude Code"),
+        (
+            "compactd inspect session.jsonl --window 64k --what",
+            "as if the window were smaller, and what would be summarised",
+        ),
+        (
+            "compactd inspect session.jsonl --html context.html",
+            "the same to look at and to hover, in a browser",
+        ),
+        ("compactd inspect session.jsonl --json | jq .used.percent", "how full it is, for a script"),
+    ),
+)

@@ -1,0 +1,103 @@
+"""`compactd models` without a name: a provider's models, or how many each has; and learned windows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from compactd.cli.framework.exit_codes import Stop
+from compactd.cli.framework.page import Page, one_line, plural
+from compactd.protocol.wire import ListModelsResult, ModelInfo, ObservedInfo
+
+NUMBER = 10
+"""Columns of a number: `10,000,000` is the largest window there is."""
+
+HINT = "--provider NAME lists its models; `compactd models NAME` tells one model"
+
+
+def show(page: Page, found: ListModelsResult, provider: str | None) -> None:
+    """The models of `provider`, or the providers. Raises `Stop` for a provider without any."""
+    if provider is not None and not found.models:
+        raise Stop(
+            f"no models of the provider {provider!r} are known.",
+            hint="`compactd models` lists the providers.",
+        )
+    if provider is None:
+        _summary(page, found)
+        return
+    served_by = found.models[0].provider
+    learned = tuple(one for one in found.observed if one.provider == served_by)
+    if page.is_json:
+        page.json({"models": found.models, "observed": learned})
+        return
+    retired = sum(model.retired for model in found.models)
+    count = plural(len(found.models), "model")
+    page.line(f"{served_by}: {count}{f', {retired:,} of them retired' if retired else ''}")
+    page.line(f"{'window':>{NUMBER}}{'input':>{NUMBER + 2}}{'output':>{NUMBER + 2}}  model")
+    for model in found.models:
+        page.line(_row(model))
+    _learned(page, learned)
+
+
+def _row(model: ModelInfo) -> str:
+    """Numbers first: they stand below each other however long an id is."""
+    limits = (
+        f"{'-' if limit is None else f'{limit:,}':>{NUMBER + 2}}"
+        for limit in (model.input_limit, model.output_limit)
+    )
+    notes = ["retired"] if model.retired else []
+    if model.confidence != "fact":
+        notes.append(model.confidence)
+    return f"{model.context_window:>{NUMBER},}{''.join(limits)}  {', '.join((one_line(model.model), *notes))}"
+
+
+def _summary(page: Page, found: ListModelsResult) -> None:
+    models = Counter(model.provider for model in found.models)
+    retired = Counter(model.provider for model in found.models if model.retired)
+    if page.is_json:
+        providers = [
+            {"provider": name, "models": count, "retired": retired[name]}
+            for name, count in sorted(models.items())
+        ]
+        page.json({"providers": providers, "models": len(found.models), "observed": found.observed})
+        return
+    page.line(f"{plural(len(found.models), 'model')} of {plural(len(models), 'provider')}")
+    counts = [f"{one_line(name)} {count:,}" for name, count in sorted(models.items())]
+    for line in _side_by_side(counts, page.width) if page.is_drawn else counts:
+        page.line(line)
+    _learned(page, found.observed)
+    page.line()
+    page.line(HINT)
+
+
+def _side_by_side(words: Sequence[str], columns: int) -> Iterator[str]:
+    """As many `words` on each line as `columns` have room for."""
+    line = ""
+    for word in words:
+        longer = f"{line} · {word}" if line else word
+        if line and len(longer) > columns:
+            yield line
+            longer = word
+        line = longer
+    if line:
+        yield line
+
+
+def _learned(page: Page, observed: Sequence[ObservedInfo]) -> None:
+    """What servers taught, newest last; nothing where there is none."""
+    if not observed:
+        return
+    page.line()
+    page.line(f"{plural(len(observed), 'window')} learned from servers; --forget forgets them")
+    for one in sorted(observed, key=lambda one: one.at):
+        when = datetime.fromtimestamp(one.at).strftime("%Y-%m-%d %H:%M")
+        name = one.model if one.provider is None else f"{one.provider}/{one.model}"
+        page.line(f"{one.window:>{NUMBER},}  {one_line(name)}: {one_line(one.source)}, {when}")
+        if one.confirmed:
+            until = datetime.fromtimestamp(one.until).strftime("%Y-%m-%d")
+            page.line(f"{'':{NUMBER}}  in force until {until}, unless a server says it again")
+        else:
+            page.line(
+                f"{'':{NUMBER}}  in force only in the session that saw it: {one_line(one.doubt)}", "due"
+            )

@@ -1,0 +1,149 @@
+"""A journal of ours that is damaged: what can be read of it, as a journal that can be opened."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from compactd.core.history.entries import (
+    Appended,
+    Branched,
+    Compacted,
+    Entry,
+    Opened,
+    PinSet,
+    Pruned,
+    Redacted,
+    Redone,
+    Snapshot,
+    Stub,
+    Undone,
+    UsageReported,
+    number_of,
+)
+from compactd.storage.records import bare, line, scan
+
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+def salvaged(data: bytes) -> tuple[bytes, int] | None:
+    """(a whole journal of the records in `data` that can be read, how many those are); none where the first
+    is not among them. Entries keep their order and are numbered anew; what named a lost one names its
+    neighbour. O(bytes)."""
+    found = scan(data)
+    after = () if found.damage is None else found.damage.after
+    entries: list[Entry] = []
+    for record in (*found.records, *after):
+        try:
+            entries.append(_decode(bare(record)))
+        except msgspec.MsgspecError:
+            continue
+    if not entries or not isinstance(entries[0], Opened):
+        return None
+    whole = _renumbered(entries)
+    return b"".join(line(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(whole)), len(whole)
+
+
+class _Names:
+    """What the entries are called now."""
+
+    def __init__(self, numbers: Sequence[int]) -> None:
+        self._numbers = numbers
+
+    def same(self, entry_id: str | None) -> str | None:
+        """The entry itself; none where it is lost."""
+        at = bisect_left(self._numbers, _number(entry_id))
+        there = at < len(self._numbers) and self._numbers[at] == _number(entry_id)
+        return f"e{at + 1}" if there and entry_id is not None else None
+
+    def before(self, entry_id: str | None) -> str | None:
+        """The entry, or the nearest one before it."""
+        at = bisect_right(self._numbers, _number(entry_id))
+        return f"e{at}" if at and entry_id is not None else None
+
+    def behind(self, entry_id: str | None) -> str | None:
+        """The entry, or the nearest one after it."""
+        at = bisect_left(self._numbers, _number(entry_id))
+        return f"e{at + 1}" if at < len(self._numbers) and entry_id is not None else None
+
+    def those(self, entry_ids: Sequence[str]) -> tuple[str, ...]:
+        """Those that are not lost."""
+        return tuple(name for name in map(self.same, entry_ids) if name is not None)
+
+    def stubs(self, stubs: Sequence[Stub]) -> tuple[Stub, ...]:
+        """The stubs of entries that are not lost."""
+        named = [(self.same(stub.entry_id), stub) for stub in stubs]
+        return tuple(replace(stub, entry_id=name) for name, stub in named if name is not None)
+
+
+def _number(entry_id: str | None) -> int:
+    return number_of(entry_id or "") or 0
+
+
+def _renumbered(entries: Sequence[Entry]) -> list[Entry]:
+    numbers = [_number(entry.id) for entry in entries if isinstance(entry, Appended | Compacted | Pruned)]
+    names = _Names(sorted(set(numbers)))
+    kept: list[Entry] = []
+    steps: set[str] = set()
+    count = 0
+    for entry in entries:
+        renamed = _renamed(entry, names)
+        if renamed is None:
+            continue
+        if isinstance(renamed, Appended | Compacted | Pruned):
+            count += 1
+            parent = f"e{count - 1}" if entry_parent(entry) is not None and count > 1 else None
+            # A parent that is lost was the entry before it, or before that.
+            parent = names.before(entry_parent(entry)) or parent
+            renamed = replace(renamed, id=f"e{count}", parent=parent)
+            if not isinstance(renamed, Appended):
+                steps.add(renamed.id)
+        elif isinstance(renamed, Undone | Redone) and renamed.target not in steps:
+            continue
+        kept.append(renamed)
+    return kept
+
+
+def entry_parent(entry: Entry) -> str | None:
+    """The entry that `entry` follows; none for the first, and for what stands beside the path."""
+    return entry.parent if isinstance(entry, Appended | Compacted | Pruned) else None
+
+
+def _renamed(entry: Entry, names: _Names) -> Entry | None:
+    """The entry with the names that others have now; none where it is about a lost one."""
+    match entry:
+        case UsageReported() | Snapshot():
+            return replace(entry, entry_id=names.same(entry.entry_id))
+        case Compacted():
+            first_kept = names.behind(entry.first_kept)
+            result = replace(
+                entry.result,
+                first_kept_entry_id=first_kept,
+                pinned_entry_ids=names.those(entry.result.pinned_entry_ids),
+                pinned=tuple(
+                    replace(one, entry_id=name)
+                    for one in entry.result.pinned
+                    for name in names.those((one.entry_id,))
+                ),
+            )
+            return replace(
+                entry,
+                first_kept=first_kept,
+                pinned=names.those(entry.pinned),
+                stubs=names.stubs(entry.stubs),
+                result=result,
+            )
+        case Pruned():
+            return replace(entry, stubs=names.stubs(entry.stubs))
+        case Undone() | Redone():
+            target = names.same(entry.target)
+            return None if target is None else replace(entry, target=target)
+        case Branched():
+            return replace(entry, entry_id=names.before(entry.entry_id) or "e1")
+        case PinSet() | Redacted():
+            return replace(entry, entry_ids=names.those(entry.entry_ids))
+        case _:
+            return entry

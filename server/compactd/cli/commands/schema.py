@@ -1,0 +1,71 @@
+"""`compactd schema`: the protocol for programs, or the files of a checkout brought up to date."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from msgspec import Struct
+
+from compactd.cli.codegen import COMMAND as MENDING
+from compactd.cli.codegen import KINDS, is_checkout, stale_files
+from compactd.cli.framework.command import Argument, Command, Flag
+from compactd.cli.framework.exit_codes import DONE, FAILED, Stop
+from compactd.cli.framework.page import Page
+
+ABOUT = """\
+The protocol, generated from the daemon's own table of methods: `json` (JSON Schema
+2020-12), `openrpc`, `typescript`, `lua` (LuaLS annotations), `elisp`, `python`.
+"""
+
+CHECKOUT = Path(__file__).parents[4]
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    kind: str | None
+    write: bool
+    check: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Prints, writes or checks."""
+    if not (options.write or options.check):
+        sys.stdout.write(KINDS[options.kind or "json"]())
+        return DONE
+    if not is_checkout(CHECKOUT):
+        raise Stop(
+            f"{CHECKOUT} is no checkout of compactd.",
+            hint="Install it with `pip install --editable .` there.",
+        )
+    stale = tuple(stale_files(CHECKOUT))
+    names = [file.path.relative_to(CHECKOUT).as_posix() for file in stale]
+    if options.write:
+        for file in stale:
+            file.path.parent.mkdir(parents=True, exist_ok=True)
+            file.path.write_text(file.wanted, "utf-8")
+    if page.is_json:
+        page.json({"written" if options.write else "stale": names})
+    else:
+        for name in names:
+            page.line(f"written: {name}" if options.write else f"stale: {name} (mend: {MENDING})")
+    return FAILED if stale and not options.write else DONE
+
+
+COMMAND = Command(
+    "schema",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("kind", ", ".join(KINDS), required=False, choices=tuple(KINDS)),
+        Flag("--write", "bring the files of this checkout up to date"),
+        Flag("--check", "say which of them are stale; exit code 1 then"),
+    ),
+    examples=(
+        ("compactd schema > compactd.schema.json", "JSON Schema of every request, answer and event"),
+        ("compactd schema typescript > compactd.ts", "the types for a client"),
+    ),
+    is_paged=True,
+)

@@ -1,0 +1,96 @@
+"""`compactd search`: messages of every stored session that hold some words, the best first."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from compactd.cli.framework import sizes
+from compactd.cli.framework.command import Argument, Command, Option
+from compactd.cli.framework.complete import session_ids
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.page import Page, note, one_line, plural
+from compactd.cli.framework.progress import Waiting
+from compactd.client import Client
+from compactd.protocol.wire import Hit, SearchResult
+
+ABOUT = """\
+Messages of every stored session that hold all of the words, compacted or not, the best
+first. What is written without a blank stands together (`src/loader.py`); the last word
+may be the beginning of one.
+"""
+
+TIMEOUT_S = 600.0
+"""The first search reads every session there is."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    words: tuple[str, ...]
+    session: str | None
+    limit: int
+
+
+def run(options: Options, page: Page) -> int:
+    """Asks the daemon."""
+    query = " ".join(options.words)
+    with Client() as client, Waiting("looking through the sessions"):
+        titles = {one.session_id: one.title for one in client.session_list().sessions}
+        if options.session is not None:
+            if options.session not in titles:
+                raise Stop(
+                    f"no session has the id {options.session!r}.", hint="`compactd sessions` lists them."
+                )
+            client.session_start(session_id=options.session)
+            found = client.session_search(query=query, session_id=options.session, limit=options.limit)
+        else:
+            found = client.session_search(query=query, limit=options.limit, timeout_s=TIMEOUT_S)
+            while not found.complete:
+                found = client.session_search(query=query, limit=options.limit, timeout_s=TIMEOUT_S)
+    if page.is_json:
+        page.json(found)
+    elif found.hits:
+        _show(page, found, titles, options.session)
+    else:
+        page.line(f"no message holds {one_line(query)!r}")
+    return DONE if found.hits else NOTHING_TO_DO
+
+
+def _show(page: Page, found: SearchResult, titles: dict[str, str | None], session: str | None) -> None:
+    by_session: dict[str, list[Hit]] = {}
+    for hit in found.hits:
+        where = hit.session_id if isinstance(hit.session_id, str) else session or ""
+        by_session.setdefault(where, []).append(hit)
+    for session_id, hits in by_session.items():
+        title = one_line(titles.get(session_id) or "")
+        page.line(f"{session_id}  {title}".rstrip())
+        for hit in hits:
+            when = datetime.fromtimestamp(hit.at).strftime("%Y-%m-%d %H:%M")
+            page.line(f"  {hit.entry_id:<6} {hit.role:<9} {when}  {one_line(hit.snippet)}")
+    note([f"{plural(len(found.hits), 'hit')} in {plural(len(by_session), 'session')}"])
+
+
+COMMAND = Command(
+    "search",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("words", "what to look for", is_many=True),
+        Option(
+            "--session",
+            "only in this one, for the text as it stands",
+            metavar="ID",
+            completed=session_ids,
+        ),
+        Option("--limit", "hits at most (20)", metavar="N", read=sizes.count, default=20),
+    ),
+    examples=(
+        ("compactd search ErrNoBranch refs", "messages with both words"),
+        ("compactd search src/loader.py --limit 5", "what stands together stays together"),
+        ("compactd search retry --session ID", "in one session"),
+    ),
+    is_paged=True,
+)

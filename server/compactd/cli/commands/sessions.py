@@ -1,0 +1,189 @@
+"""`compactd sessions`: the sessions that are stored; `sessions delete ID` removes one for good."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from compactd.cli.framework.command import Argument, Command, CommandGroup, Flag, Option
+from compactd.cli.framework.complete import models, session_ids
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, Stop
+from compactd.cli.framework.page import Page, one_line, plural
+from compactd.client import Client
+from compactd.protocol.wire import DeleteResult, ListResult, SessionInfo
+
+ABOUT = """\
+The sessions that are stored here, newest first; `open`: a daemon has it open.
+"""
+
+ID_SHOWN = 20
+"""Columns of an id in a terminal; a daemon's own ids are 16 characters long."""
+
+
+KEYS: Mapping[str, Callable[[SessionInfo], str | float]] = {
+    "updated": lambda one: one.updated_at,
+    "messages": lambda one: one.message_count,
+    "compactions": lambda one: one.compactions,
+    "size": lambda one: one.bytes,
+    "title": lambda one: (one.title or "").casefold(),
+    "model": lambda one: one.model or "",
+    "id": lambda one: one.session_id,
+}
+"""What the list can be sorted by; the numbers from the largest, the words from a."""
+
+ASCENDING = ("title", "model", "id")
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Which of them, in which order."""
+
+    sort: str
+    reverse: bool
+    filter: str | None
+    model: str | None
+
+
+class DeleteOptions(Struct, frozen=True, kw_only=True):
+    """Which one."""
+
+    id: str
+    yes: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Asks the daemon."""
+    with Client() as client:
+        stored = client.ask("session/list", None, ListResult).sessions
+    sessions = chosen(stored, options)
+    if page.is_json:
+        page.json({"sessions": sessions})
+    elif not stored:
+        page.line("no sessions are stored")
+    elif not sessions:
+        page.line(f"none of {plural(len(stored), 'session')} fits")
+    elif page.is_drawn:
+        _draw(page, sessions, with_size=options.sort == "size")
+    else:
+        for session in sessions:
+            columns = _columns(session, with_size=options.sort == "size")
+            page.line("  ".join((session.session_id, *columns, one_line(session.title or "-"))))
+    return DONE
+
+
+def chosen(sessions: Sequence[SessionInfo], options: Options) -> tuple[SessionInfo, ...]:
+    """Those that fit, in the order that was asked for."""
+    text = (options.filter or "").casefold()
+    model = (options.model or "").casefold()
+    fitting = [
+        one
+        for one in sessions
+        if text in f"{one.session_id}\n{one.title or ''}".casefold() and model in (one.model or "").casefold()
+    ]
+    ordered = sorted(fitting, key=KEYS[options.sort], reverse=options.sort not in ASCENDING)
+    return tuple(reversed(ordered)) if options.reverse else tuple(ordered)
+
+
+def _columns(session: SessionInfo, *, with_size: bool) -> tuple[str, ...]:
+    when = datetime.fromtimestamp(session.updated_at).strftime("%Y-%m-%d %H:%M")
+    counts = plural(session.message_count, "message")
+    if session.compactions:
+        counts += f", {plural(session.compactions, 'compaction')}"
+    if with_size:
+        counts += f", {session.bytes:,} bytes"
+    if session.model:
+        counts += f", {one_line(session.model)}"
+    if session.open:
+        counts += ", open"
+    return (when, counts)
+
+
+def _draw(page: Page, sessions: Sequence[SessionInfo], *, with_size: bool) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), width=page.width)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
+    for session in sessions:
+        columns = _columns(session, with_size=with_size)
+        table.add_row(
+            one_line(session.session_id),
+            *columns,
+            one_line(session.title or ""),
+        )
+    page.console.print(table)
+
+
+def delete(options: DeleteOptions, page: Page) -> int:
+    """Asks the person, then the daemon."""
+    with Client() as client:
+        sessions = client.ask("session/list", None, ListResult).sessions
+        session = next((one for one in sessions if one.session_id == options.id), None)
+        if session is None:
+            raise Stop(
+                f"no session has the id {options.id!r}.",
+                hint="`compactd sessions` lists those there are.",
+                code=1001,
+            )
+        what = f"{session.session_id} ({plural(session.message_count, 'message')})"
+        if page.is_drawn and sys.stdin.isatty() and not options.yes and not _confirmed(what):
+            page.line("nothing was deleted")
+            return NOTHING_TO_DO
+        left = client.ask("session/delete", {"session_id": options.id}, DeleteResult).left
+    if page.is_json:
+        page.json({"deleted": options.id, **({"left": left} if left else {})})
+    else:
+        page.line(f"deleted {what}")
+        for one in left:
+            page.line(f"  not deleted: {one_line(one.path or one.where)}: {one.why}", "due")
+    return DONE
+
+
+def _confirmed(what: str) -> bool:
+    sys.stdout.write(f"delete {one_line(what)} for good? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+COMMAND = CommandGroup(
+    "sessions",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Option(
+            "--sort",
+            f"{', '.join(KEYS)}: the largest or newest first, words from a",
+            metavar="KEY",
+            choices=tuple(KEYS),
+            default="updated",
+        ),
+        Flag("--reverse", "the other way round"),
+        Option("--filter", "those with this in their id or title"),
+        Option("--model", "those whose model's name holds this", completed=models),
+    ),
+    commands=(
+        Command(
+            "delete",
+            DeleteOptions,
+            delete,
+            about="Removes a session for good, with all that compactd keeps of it; names copies that are\n"
+            "not compactd's. Asks before, in a terminal.",
+            params=(
+                Argument("id", "as the list shows it", completed=session_ids),
+                Flag("--yes", "do not ask", also=("-y",)),
+            ),
+            examples=(("compactd sessions delete ID --yes", "without a question"),),
+        ),
+    ),
+    examples=(
+        ("compactd sessions --sort messages", "the longest first"),
+        ("compactd sessions --filter parser --model claude", "about the parser, with one of Claude's models"),
+        ("compactd sessions --json | jq -r '.sessions[].session_id'", "their ids"),
+    ),
+    is_paged=True,
+)

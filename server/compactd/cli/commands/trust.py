@@ -1,0 +1,121 @@
+"""`compactd trust DIR`: lets a folder's `.compactd.toml` set what a stranger's may not."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from msgspec import Struct
+
+from compactd.cli.framework.command import Argument, Command, Flag
+from compactd.cli.framework.exit_codes import DONE, FAILED, NOTHING_TO_DO, Stop
+from compactd.cli.framework.page import Page, one_line
+from compactd.protocol.errors import CompactdError
+from compactd.session.trust import Change, trust, trusted
+from compactd.storage.paths import data_folder
+
+ABOUT = """\
+Without your trust, a folder's .compactd.toml may only set sizes that make compactions
+earlier or smaller, within bounds. With it, the file may also decide whether and to
+which model the conversation is sent, what that may cost, and what the summary prompt
+says. It never sets addresses, headers, keys or commands.
+
+Trust holds for this folder and for what the file holds now: when the file changes, it
+is untrusted again. Prints what the file sets and what that allows; read it first with
+--dry-run. Sessions see it when they are started or resumed. Without DIR: lists the
+trusted folders.
+"""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """Which folder."""
+
+    dir: str | None
+    dry_run: bool
+
+
+def run(options: Options, page: Page) -> int:
+    """Reads the file, keeps its hash, says what it allows."""
+    data = data_folder(os.environ)
+    if options.dir is None:
+        return list_folders(page)
+    try:
+        done = trust(data, str(Path(options.dir).absolute()), time.time(), dry_run=options.dry_run)
+    except CompactdError as error:
+        raise Stop(f"{error.message}.", hint="Nothing was changed.", code=error.code) from error
+    if page.is_json:
+        page.json(done)
+    else:
+        _draw(page, done, dry_run=options.dry_run)
+    return DONE if done.changed or options.dry_run else NOTHING_TO_DO
+
+
+def list_folders(page: Page) -> int:
+    """Prints every folder that was trusted; fails where one of them is not any more."""
+    folders, problem = trusted(data_folder(os.environ))
+    stale = [one for one in folders if one.state != "trusted"]
+    if page.is_json:
+        page.json(
+            {
+                "folders": [
+                    {
+                        "path": one.trust.path,
+                        "sha256": one.trust.sha256,
+                        "trusted_at": one.trust.at,
+                        "state": one.state,
+                    }
+                    for one in folders
+                ],
+                "problem": problem,
+            }
+        )
+    else:
+        if problem is not None:
+            page.line(problem, "due")
+        elif not folders:
+            page.line("no folder is trusted")
+        for one in folders:
+            told = {
+                "trusted": "trusted",
+                "changed": "changed since it was trusted: not trusted",
+                "missing": "its .compactd.toml is gone: not trusted",
+            }[one.state]
+            page.line(f"{one_line(one.trust.path)}  {told}", "due" if one.state != "trusted" else "")
+    return FAILED if stale or problem is not None else DONE
+
+
+def _draw(page: Page, done: Change, *, dry_run: bool) -> None:
+    if not done.settings:
+        page.line(".compactd.toml sets nothing")
+    for one in done.settings:
+        value = bytes(one.value).decode()
+        page.line(one_line(f"{one.name} = {value}"))
+        if one.allows is not None:
+            page.line(f"  {one.allows}", "due")
+    for warning in done.warnings:
+        page.line(one_line(warning), "due")
+    folder = one_line(done.path)
+    if dry_run:
+        page.line(f"nothing was changed; without --dry-run, {folder} is trusted with this")
+    elif done.changed:
+        page.line(f"{folder} is trusted with this file; a change of it ends that")
+    else:
+        page.line(f"{folder} was trusted with this file before")
+
+
+COMMAND = Command(
+    "trust",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("dir", "the folder of the .compactd.toml", is_file=True, required=False),
+        Flag("--dry-run", "only show what the file sets and what trust would allow"),
+    ),
+    examples=(
+        ("compactd trust . --dry-run", "what this folder's file would be allowed"),
+        ("compactd trust .", "from now on, until the file changes"),
+        ("compactd trust", "every trusted folder; exit code 1 where a file has changed"),
+    ),
+)

@@ -1,0 +1,372 @@
+"""`compactd watch FILE`: how full a running agent's context is, in one line, as its session file grows."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+from typing import NoReturn, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.cli.framework import sizes
+from compactd.cli.framework.command import Argument, Command, Flag, Option
+from compactd.cli.framework.complete import models
+from compactd.cli.framework.exit_codes import DONE, NOTHING_TO_DO, USAGE, Stop
+from compactd.cli.framework.load_file import recorded_beside
+from compactd.cli.framework.model_facts import counter_of
+from compactd.cli.framework.page import Look, Page, encodable, one_line, plural, shortened
+from compactd.cli.inspect.markup import short
+from compactd.cli.watch.agents import AGENTS, newest
+from compactd.cli.watch.state import Limits, Reading, Unreadable, Watched
+from compactd.client import Client
+from compactd.core.budget.recorded_window import NOTHING_RECORDED, Evidence
+from compactd.core.text.visible import visible_json
+from compactd.protocol.wire import LookupResult, StartResult, StateResult
+
+ABOUT = """\
+Says how full the context of a running agent is: in one line that changes with its
+session file, or once (--once), for a status line. The file may be written, cut,
+replaced or not there yet; nothing is changed and nothing sent anywhere.
+
+  ctx 41 % · 82k/200k · compacts in ~34 turns
+
+A guess shows its doubt, as in `ctx ~63 % · 81k/128k?`; `~200k` is an estimate from what
+the file shows. `compacts in ~34 turns` says how many more turns fit before compactd
+would compact, at the size of the turns so far. The agent's own limit may differ.
+With --agent and no FILE: the session that agent wrote last in this folder, and each
+that follows it.
+"""
+
+POLL_S = 0.5
+"""Between two looks: a `stat` each."""
+
+SEARCHES = 10
+"""Looks between two searches for an agent's newer session."""
+
+SOON = 3
+"""Turns before a compaction from which on it is due soon."""
+
+_STYLES = {"": "", "due": "yellow", "bad": "red"}
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """What was chosen."""
+
+    file: str | None
+    agent: str | None
+    once: bool
+    model: str | None
+    window: int | None
+
+
+def run(options: Options, page: Page) -> int:
+    """Looks once, or until it is interrupted."""
+    if (options.file is None) == (options.agent is None):
+        raise Stop(
+            "watch wants a FILE, or --agent NAME.",
+            hint=f"Agents: {', '.join(AGENTS)}. `compactd watch --help` tells more.",
+            exit_code=USAGE,
+        )
+    known = _Known(options.model, options.window)
+    if options.once:
+        return _once(options, known, page)
+    out: _Out = _JsonLines() if page.is_json else _Line(page) if page.is_drawn else _Lines()
+    try:
+        _follow(options, known, out)
+    finally:
+        out.end()
+
+
+def _source(options: Options) -> Path | None:
+    if options.file is not None:
+        return Path(options.file)
+    return newest(options.agent or "", Path.cwd(), os.environ)
+
+
+def _once(options: Options, known: _Known, page: Page) -> int:
+    file = _source(options)
+    if file is None:
+        raise Stop(f"no session of {options.agent} was found.", exit_code=NOTHING_TO_DO)
+    match Watched(file, known.limits).look():
+        case Reading() as reading:
+            if page.is_json:
+                page.json(facts_of(reading))
+            elif page.is_drawn:
+                text, look = fitting(reading, page.width)
+                page.line(text, look)
+            else:
+                page.line(line(reading))
+            return DONE
+        case Unreadable(reason=reason):
+            raise Stop(f"cannot watch {one_line(str(file))}: {reason}.", exit_code=NOTHING_TO_DO)
+        case None:
+            return NOTHING_TO_DO
+
+
+def _follow(options: Options, known: _Known, out: _Out) -> NoReturn:
+    """Looks again and again. Only Ctrl-C ends it, or nobody who reads."""
+    watched: Watched | None = None
+    looks = 0
+    while True:
+        if watched is None or (options.file is None and looks % SEARCHES == 0):
+            file = _source(options)
+            if file is None and watched is None:
+                out.missing(f"no session of {options.agent} yet")
+            elif file is not None and (watched is None or file != watched.path):
+                watched = Watched(file, known.limits)
+        looks += 1
+        if watched is not None:
+            match watched.look():
+                case Reading() as reading:
+                    out.show(reading)
+                case Unreadable(reason=reason, is_gone=is_gone):
+                    # A document is none for a moment while it is written.
+                    if is_gone or not out.has_shown:
+                        out.missing(f"{one_line(str(watched.path))}: {reason}")
+                case None:
+                    pass
+        time.sleep(POLL_S)
+
+
+class _Known:
+    """What a daemon knows of a model; each is asked for once."""
+
+    def __init__(self, model: str | None, window: int | None) -> None:
+        self._model = model
+        self._window = window
+        self._found: dict[str | None, LookupResult | None] = {}
+        self._answers: dict[tuple[str | None, int | None], Limits] = {}
+
+    def limits(
+        self, model: str | None, evidence: Sequence[Evidence] = (), accepted: Sequence[int] = ()
+    ) -> Limits:
+        """Of the model that was given, else of `model`; the window is the one that was given, else what the
+        file shows, else what is known of the model. The daemon runs no longer than for the answer."""
+        name = self._model or model
+        recorded = NOTHING_RECORDED
+        if self._window is None and name == model and (evidence or accepted):
+            recorded = recorded_beside(self._found[name], evidence, accepted)
+        window = self._window or recorded.window
+        if (name, window) not in self._answers:
+            with Client() as client:
+                self._answers[name, window] = self._asked(client, name, window)
+        limits = self._answers[name, window]
+        if recorded.window is None or recorded.window != limits.window:
+            return limits
+        return replace(
+            limits,
+            confidence="guess" if recorded.is_guess else "observed",
+            source=recorded.source,
+            is_estimate=recorded.is_estimate,
+        )
+
+    def _asked(self, client: Client, model: str | None, window: int | None) -> Limits:
+        limits, self._found[model] = _asked(client, model, window)
+        return limits
+
+
+def _asked(client: Client, model: str | None, window: int | None) -> tuple[Limits, LookupResult | None]:
+    params = {"persist": False, "model": model, "context_window": window}
+    session_id = client.ask("session/start", params, StartResult).session_id
+    state = client.ask("agent/state", {"session_id": session_id}, StateResult)
+    lookup = None
+    if state.model is not None:
+        lookup = client.ask("models/lookup", {"model": state.model}, LookupResult)
+    limits = Limits(
+        model=state.model,
+        window=state.token_usage.context_window,
+        confidence=state.token_usage.context_window_confidence,
+        threshold=state.token_usage.threshold_tokens if state.compaction.enabled else None,
+        counter=counter_of(state, lookup),
+        source=state.budget["window"].source or "",
+    )
+    return limits, lookup
+
+
+# --- what is told -------------------------------------------------------------------------------------
+
+
+def line(reading: Reading) -> str:
+    """`ctx 41 % · 82k/200k · compacts in ~34 turns`."""
+    return " · ".join(_parts(reading))
+
+
+def _parts(reading: Reading) -> list[str]:
+    limits, percent = reading.limits, reading.percent
+    is_estimated = reading.source == "estimated"
+    used = f"{'~' if is_estimated else ''}{short(reading.used)}"
+    if percent is None or limits.window is None:
+        return [f"ctx {used}"]
+    about = "~" if is_estimated or limits.is_guess or limits.is_estimate else ""
+    window = f"{'~' if limits.is_estimate else ''}{short(limits.window)}{'?' if limits.is_guess else ''}"
+    parts = [f"ctx {about}{percent:.0f} %", f"{used}/{window}"]
+    if reading.used > limits.window:
+        fits = "the next request does not fit"
+        parts.append(f"if that guess is right, {fits}" if limits.is_guess else f"over: {fits}")
+    elif limits.threshold is not None and reading.used >= limits.threshold:
+        parts.append("compacts before the next request")
+    elif reading.forecast is not None:
+        parts.append(f"compacts in ~{plural(reading.forecast.steps, reading.forecast.unit)}")
+    return parts
+
+
+def look_of(reading: Reading) -> Look:
+    """Whether it needs attention: red over, yellow due, due soon, or a guess."""
+    limits, soon = reading.limits, reading.forecast
+    if limits.window is not None and reading.used > limits.window:
+        return "due" if limits.is_guess else "bad"
+    is_due = limits.threshold is not None and reading.used >= limits.threshold
+    is_soon = soon is not None and soon.unit == "turn" and soon.steps <= SOON
+    return "due" if is_due or is_soon or limits.is_guess else ""
+
+
+def fitting(reading: Reading, columns: int) -> tuple[str, Look]:
+    """The line in so many columns: its last parts are left out where there is no room."""
+    parts = _parts(reading)
+    while len(parts) > 1 and len(" · ".join(parts)) > columns:
+        parts.pop()
+    return " · ".join(parts)[: max(1, columns)], look_of(reading)
+
+
+def facts_of(reading: Reading) -> dict[str, object]:
+    """The same for `--json`. Tokens."""
+    limits, percent = reading.limits, reading.percent
+    return {
+        "file": encodable(str(reading.file)),
+        "format": reading.format,
+        "model": limits.model,
+        "used": reading.used,
+        "source": reading.source,
+        "window": limits.window,
+        "window_confidence": limits.confidence,
+        "window_source": limits.source,
+        "percent": None if percent is None else round(percent, 2),
+        "threshold": limits.threshold,
+        "forecast": reading.forecast,
+        "compactions": reading.compactions,
+        "line": line(reading),
+    }
+
+
+class _Out(Protocol):
+    """Where the readings go."""
+
+    has_shown: bool
+
+    def show(self, reading: Reading) -> None:
+        """A new one."""
+
+    def missing(self, why: str) -> None:
+        """There is none."""
+
+    def end(self) -> None:
+        """Leaves the terminal as it was."""
+
+
+class _Lines:
+    """One line for each that differs; on standard error, once, what is missing."""
+
+    def __init__(self) -> None:
+        self.has_shown = False
+        self._last = ""
+        self._missing = ""
+
+    def show(self, reading: Reading) -> None:
+        self.has_shown, self._missing = True, ""
+        self._write(self._text(reading))
+
+    def _text(self, reading: Reading) -> str:
+        return line(reading)
+
+    def _write(self, text: str) -> None:
+        if text != self._last:
+            self._last = text
+            sys.stdout.write(f"{text}\n")
+            sys.stdout.flush()
+
+    def missing(self, why: str) -> None:
+        if why != self._missing:
+            self._missing, self._last, self.has_shown = why, "", False
+            sys.stderr.write(f"waiting: {why}\n")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Each line was written whole."""
+
+
+class _JsonLines(_Lines):
+    """One object a line."""
+
+    def _text(self, reading: Reading) -> str:
+        return visible_json(msgspec.json.encode(facts_of(reading)).decode())
+
+    def missing(self, why: str) -> None:
+        self.has_shown = False
+        self._write(visible_json(msgspec.json.encode({"waiting": encodable(why)}).decode()))
+
+
+class _Line:
+    """One line of a terminal, drawn again where it changed."""
+
+    def __init__(self, page: Page) -> None:
+        from rich.live import Live
+
+        self.has_shown = False
+        self._page = page
+        self._last: tuple[str, Look] | None = None
+        self._live = Live(console=page.console, auto_refresh=False)
+        self._live.start()
+
+    def show(self, reading: Reading) -> None:
+        self.has_shown = True
+        self._draw(fitting(reading, self._columns()))
+
+    def missing(self, why: str) -> None:
+        self.has_shown = False
+        self._draw((shortened(f"ctx – · waiting: {why}", self._columns()), ""))
+
+    def _columns(self) -> int:
+        """As they are now: a window may be drawn narrower."""
+        return min(self._page.width, get_terminal_size().columns)
+
+    def _draw(self, seen: tuple[str, Look]) -> None:
+        from rich.text import Text
+
+        if seen != self._last:
+            self._last = seen
+            text = Text(seen[0], style=_STYLES[seen[1]], no_wrap=True, overflow="ellipsis")
+            self._live.update(text, refresh=True)
+
+    def end(self) -> None:
+        self._live.stop()
+
+
+COMMAND = Command(
+    "watch",
+    Options,
+    run,
+    about=ABOUT,
+    params=(
+        Argument("file", "the session file; it need not be there yet", required=False, is_file=True),
+        Option("--agent", "whose newest session of this folder is watched", metavar="NAME", choices=AGENTS),
+        Flag("--once", "print the line once and end: for a status line"),
+        Option(
+            "--model",
+            "the conversation's model, if the file does not name it",
+            metavar="ID",
+            completed=models,
+        ),
+        Option("--window", "the model's window in tokens", read=sizes.tokens, metavar="N"),
+    ),
+    examples=(
+        ("compactd watch --agent claude-code", "the session that runs in this folder"),
+        ("compactd watch session.jsonl --once", "one line, for a status line"),
+        ("compactd watch --agent codex --json", "an object for each change, for a program"),
+    ),
+)

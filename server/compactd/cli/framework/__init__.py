@@ -1,0 +1,1 @@
+"""What commands share: parsing, output, files, exit codes, completion."""

@@ -1,0 +1,95 @@
+"""Runs a command line: parses it, loads the command, and ends well when something goes wrong."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import sys
+
+import click
+from click.exceptions import Abort, Exit
+from click.shell_completion import CompletionItem, shell_complete
+
+from compactd.cli.command_list import COMMANDS
+from compactd.cli.framework.command import SETTINGS
+from compactd.cli.framework.exit_codes import FAILED, INTERRUPTED, USAGE, Stop, told
+from compactd.cli.framework.page import Page, encodable, one_line
+
+
+class Lazy(click.Group):
+    """All commands; the module of one is loaded when that one is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """`COMMAND` of the module with that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"compactd.cli.commands.{cmd_name}").COMMAND
+        assert isinstance(command, click.Command)
+        return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so. Loads none of them."""
+        return [
+            CompletionItem(name, help=about.told)
+            for name, about in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+
+
+VARIABLE = "_COMPACTD_COMPLETE"
+"""By which the script asks."""
+
+GROUP = Lazy("compactd", context_settings=dict(SETTINGS))
+
+
+def run_command(arguments: list[str]) -> int:
+    """The exit code of a line that begins with a command. Nothing that goes wrong leaves a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A pipe gets the same text whatever the locale; a terminal what it can show.
+            stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="replace")
+    try:
+        code = _ended(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has seen enough.
+        _let_go_of_stdout()
+        return FAILED
+    except OSError as error:
+        _let_go_of_stdout()
+        sys.stderr.write(f"the output could not be written: {error.strerror or error}\n")
+        return FAILED
+    return code
+
+
+def complete(instruction: str) -> int:
+    """Answers a shell's script; the exit code."""
+    return shell_complete(GROUP, {}, "compactd", VARIABLE, instruction)
+
+
+def _ended(arguments: list[str]) -> int:
+    try:
+        with GROUP.make_context("compactd", arguments) as ctx:
+            code = GROUP.invoke(ctx)
+        return code if isinstance(code, int) else USAGE
+    except Exit as end:
+        return end.exit_code
+    except click.ClickException as error:
+        where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "compactd"
+        told_as = one_line(encodable(error.format_message()))
+        message = f"{where}: {told_as[:1].lower()}{told_as[1:]}"
+        stop = Stop(message, hint=f"`{where} --help` tells more.", exit_code=USAGE)
+        return told(Page(is_json="--json" in arguments), stop)
+    except (KeyboardInterrupt, Abort):
+        sys.stderr.write("\n")
+        return INTERRUPTED
+
+
+def _let_go_of_stdout() -> None:
+    # Python would flush it once more at its end, and complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,147 @@
+"""A compaction as a change of the view: what was in the context before it, and what is after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.cli.inspect.anatomy import told_of
+from compactd.cli.inspect.context import fill
+from compactd.core.history.entries import Compacted, Entry, Item, View
+from compactd.core.history.state import Fold
+from compactd.core.history.undo import Step
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import CompactionResult, ToolCall
+from compactd.storage.records import scan
+
+Fate = Literal["kept", "pinned", "pruned", "summarised"]
+
+FATES: tuple[Fate, ...] = ("kept", "pinned", "pruned", "summarised")
+
+
+class Row(Struct, frozen=True, kw_only=True):
+    """A message of the view before a compaction, and what became of it."""
+
+    entry_id: str
+    fate: Fate
+    kind: str
+    what: str
+    tokens: int
+    """Before."""
+    tokens_after: int
+    """0 where it is in the summary."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What a compaction changed. Tokens."""
+
+    rows: tuple[Row, ...]
+    """The view before, in its order."""
+    summary: str
+    """Empty where nothing was summarised."""
+    summary_tokens: int
+    tokens_before: int
+    """Of the whole request."""
+    tokens_after: int
+    beside: int
+    """Of both, system prompt and tools, in the file or not."""
+    messages_before: int
+    messages_after: int
+    at: float
+    """Unix seconds."""
+    result: CompactionResult | None
+    """None for one that pruned only."""
+
+    def of(self, fate: Fate) -> tuple[int, int, int]:
+        """(how many messages have this fate, their tokens before, and after)."""
+        rows = [row for row in self.rows if row.fate == fate]
+        return len(rows), sum(row.tokens for row in rows), sum(row.tokens_after for row in rows)
+
+
+def last_change(data: bytes, working_dir: str | None = None, used: int | None = None) -> Change | None:
+    """What the last compaction in force of the journal `data` changed; none where there is none.
+
+    `used`: the tokens of the request before it; by default what the journal tells. Raises `ValueError` where
+    the journal is damaged or of another version. O(bytes), twice.
+    """
+    found = scan(data)
+    if found.damage is not None or not found.records:
+        raise ValueError("the journal is damaged")
+    try:
+        decode = msgspec.json.Decoder(Entry).decode
+        entries: list[Entry] = [decode(record) for record in found.records]
+        whole = _folded(entries)
+        steps = whole.steps_in_force()
+        return _change(entries, steps[-1], working_dir, used) if steps else None
+    except (msgspec.MsgspecError, LookupError) as error:
+        raise ValueError("the journal is damaged") from error
+
+
+def _folded(entries: Sequence[Entry]) -> Fold:
+    state = Fold(decode_message)
+    for entry in entries:
+        state.apply(entry)
+    return state
+
+
+def _change(entries: Sequence[Entry], step: Step, working_dir: str | None, used: int | None) -> Change:
+    at = next(n for n, entry in enumerate(entries) if isinstance(entry, type(step)) and entry.id == step.id)
+    state = _folded(entries[:at])
+    before = state.view()
+    parts = {"fixed": sum(state.fixed), "messages": before.tokens}
+    context = fill(parts, state.size if used is None else used)
+    state.apply(entries[at])
+    after = state.view()
+    found = list(_rows(before, after, step, working_dir))
+    tokens = context.shown_each([row.tokens for row in found])
+    rows = tuple(
+        replace(row, tokens=now, tokens_after=now if row.tokens_after == row.tokens else then)
+        for row, now, then in zip(
+            found, tokens, map(context.shown, (row.tokens_after for row in found)), strict=True
+        )
+    )
+    summary_tokens = context.shown(step.summary_tokens) if isinstance(step, Compacted) else 0
+    beside = max(0, context.used - sum(row.tokens for row in rows))
+    return Change(
+        rows=rows,
+        summary=step.summary if isinstance(step, Compacted) else "",
+        summary_tokens=summary_tokens,
+        tokens_before=context.used,
+        tokens_after=beside + summary_tokens + sum(row.tokens_after for row in rows),
+        beside=beside,
+        messages_before=len(before.items),
+        messages_after=len(after.items),
+        at=step.at,
+        result=step.result if isinstance(step, Compacted) else None,
+    )
+
+
+def _rows(before: View, after: View, step: Step, working_dir: str | None) -> Iterator[Row]:
+    stays = {item.entry_id: item for item in after.items}
+    pinned = set(step.pinned) if isinstance(step, Compacted) else set[str]()
+    calls: dict[str, ToolCall] = {}
+    for item in before.items:
+        message = item.message
+        calls.update((block.call_id, block) for block in message.content if isinstance(block, ToolCall))
+        kind, what = told_of(message, calls, working_dir)
+        now = stays.get(item.entry_id)
+        yield Row(
+            entry_id=item.entry_id,
+            fate=_fate(item, now, pinned),
+            kind=kind,
+            what=what,
+            tokens=item.tokens,
+            tokens_after=now.tokens if now is not None else 0,
+        )
+
+
+def _fate(item: Item, now: Item | None, pinned: set[str]) -> Fate:
+    if now is None:
+        return "summarised"
+    if now.kind == "stub" and item.kind != "stub":
+        return "pruned"
+    return "pinned" if item.entry_id in pinned else "kept"

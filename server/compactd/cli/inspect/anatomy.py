@@ -1,0 +1,281 @@
+"""Where the tokens of a conversation are: its parts, and its largest entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from compactd.cli.framework.page import one_line, plural
+from compactd.core.extract.file_operations import Json, arguments_of, is_change, is_search, paths_in
+from compactd.core.history.entries import is_summary
+from compactd.core.history.message_kinds import is_request
+from compactd.core.tokens.counting import Counter, ScriptAware, block_tokens, is_encrypted_reasoning
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+PARTS: tuple[str, ...] = ("system", "tools", "summary", "user", "text", "reasoning", "calls", "results")
+"""In the order of a request: what is fixed, what was said, what tools were asked and gave back."""
+
+TARGETS = ("command", "cmd", "pattern", "query", "url", "script", "description", "prompt", "name", "task")
+"""Arguments that tell what a call was about, where it names no file."""
+
+WHAT_CHARS = 200
+
+
+class Place(Struct, frozen=True):
+    """Where a message stands in the whole conversation."""
+
+    number: int
+    """Counted from 1; 0 for a summary of ours."""
+    turn: int
+    """The request it belongs to, counted from 1; 0 before the first."""
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One block of a message, as a person looks for it."""
+
+    kind: str
+    """`tool result`, `tool call`, `text`, `thinking`, `user`, `summary`, `image`, `document`, `system`."""
+    tokens: int
+    turn: int
+    message: int
+    what: str
+    note: str = ""
+    """`failed`, `read 4 times, last in turn 61`."""
+    failed: bool = False
+
+
+class Anatomy(Struct, frozen=True, kw_only=True):
+    """Where the tokens are, all by our estimate."""
+
+    parts: Mapping[str, int]
+    """Each of `PARTS` to its tokens."""
+    largest: tuple[Entry, ...]
+    count: int
+    """Of all entries that take any tokens."""
+    by_message: Mapping[int, int]
+    """Of each message's number, its tokens: what was counted once is not counted again."""
+
+    @property
+    def tokens(self) -> int:
+        """Of all parts."""
+        return sum(self.parts.values())
+
+
+def places_of(messages: Iterable[Message]) -> list[Place]:
+    """The place of each message of a whole conversation, oldest first."""
+    places: list[Place] = []
+    turn = 0
+    for number, message in enumerate(messages, start=1):
+        turn += is_request(message)
+        places.append(Place(number, turn))
+    return places
+
+
+def dissect(
+    messages: Sequence[Message],
+    places: Sequence[Place],
+    counter: Counter,
+    *,
+    system_tokens: int = 0,
+    tools_tokens: int = 0,
+    working_dir: str | None = None,
+    most: int = 10,
+) -> Anatomy:
+    """The parts of the context that `messages` are, and its `most` largest entries. O(messages)."""
+    parts = dict.fromkeys(PARTS, 0)
+    parts["system"], parts["tools"] = system_tokens, tools_tokens
+    calls: dict[str, ToolCall] = {}
+    reads: dict[str, list[int]] = {}
+    found: list[tuple[int, int, Block, Message, Place, ToolCall | None]] = []
+    by_message = dict.fromkeys((place.number for place in places), 0)
+    for message, place in zip(messages, places, strict=True):
+        for block in message.content:
+            tokens = block_tokens(block, counter)
+            by_message[place.number] += tokens
+            call: ToolCall | None = None
+            if isinstance(block, ToolCall):
+                calls[block.call_id] = call = block
+                for path in _read_by(block):
+                    reads.setdefault(path, []).append(place.turn)
+            elif isinstance(block, ToolResult):
+                call = calls.get(block.call_id)
+            parts[part_of(block, message)] += tokens
+            found.append((-tokens, len(found), block, message, place, call))
+    found.sort(key=lambda one: one[:2])
+    return Anatomy(
+        parts=parts,
+        largest=tuple(
+            _entry(-tokens, block, message, place, call, reads, working_dir)
+            for tokens, _, block, message, place, call in found[:most]
+            if tokens
+        ),
+        count=sum(one[0] < 0 for one in found),
+        by_message=by_message,
+    )
+
+
+def divided(message: Message, tokens: int) -> Mapping[str, int]:
+    """The parts of one message of `tokens` tokens, by our estimate of its blocks. They add up to `tokens`."""
+    estimates: dict[str, int] = {}
+    for block in message.content:
+        part = part_of(block, message)
+        estimates[part] = estimates.get(part, 0) + block_tokens(block, ScriptAware())
+    whole = sum(estimates.values())
+    parts: dict[str, int] = {}
+    done = given = 0
+    for part, estimate in estimates.items():
+        # Rounded as a running sum, so that nothing is left over.
+        done += estimate
+        until = round(tokens * done / whole) if whole else 0
+        parts[part], given = until - given, until
+    return parts
+
+
+def told_of(message: Message, calls: Mapping[str, ToolCall], working_dir: str | None) -> tuple[str, str]:
+    """(kind, what) of a whole message, as a person looks for it: of its first block that tells something.
+
+    `calls`: those before it, by id.
+    """
+    kind, what = "", ""
+    for block in message.content:
+        call = block if isinstance(block, ToolCall) else None
+        if isinstance(block, ToolResult):
+            call = calls.get(block.call_id)
+            what = what or ("" if call else block.name or "a call that is not in this context")
+        if call is not None:
+            named = f"{call.name} {target_of(call, working_dir)}"
+            what = f"{what} · {named}" if what else named
+        elif not what:
+            what = _beginning(block)
+        kind = kind or _kind_of(block, message)
+    return kind or message.role, _clipped(one_line(what))
+
+
+def part_of(block: Block, message: Message) -> str:
+    """Which of `PARTS` a block belongs to."""
+    if isinstance(block, ToolCall):
+        return "calls"
+    if isinstance(block, ToolResult):
+        return "results"
+    if is_summary(message):
+        return "summary"
+    if isinstance(block, Thinking) or (isinstance(block, Opaque) and is_encrypted_reasoning(block)):
+        return "reasoning"
+    return {"system": "system", "user": "user"}.get(message.role, "text")
+
+
+def _entry(
+    tokens: int,
+    block: Block,
+    message: Message,
+    place: Place,
+    call: ToolCall | None,
+    reads: Mapping[str, Sequence[int]],
+    working_dir: str | None,
+) -> Entry:
+    what, notes, failed = "", list[str](), False
+    if call is not None:
+        what = f"{call.name} {target_of(call, working_dir)}"
+    if isinstance(block, ToolResult):
+        what = what or block.name or "a call that is not in this context"
+        failed = block.is_error
+        if failed:
+            notes.append("failed")
+        elif call is not None:
+            notes += _read_again(call, reads)
+    elif call is None:
+        what = _beginning(block)
+    return Entry(
+        kind=_kind_of(block, message),
+        tokens=tokens,
+        turn=place.turn,
+        message=place.number,
+        what=_clipped(one_line(what)),
+        note=", ".join(notes),
+        failed=failed,
+    )
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= WHAT_CHARS else f"{text[: WHAT_CHARS - 1].rstrip()}…"
+
+
+def _kind_of(block: Block, message: Message) -> str:
+    match block:
+        case ToolCall():
+            return "tool call"
+        case ToolResult():
+            return "tool result"
+        case Thinking():
+            return "thinking"
+        case Opaque() if is_encrypted_reasoning(block):
+            return "thinking"
+        case Image():
+            return "image"
+        case Document():
+            return "document"
+        case _:
+            return (
+                "text" if message.role == "assistant" else "summary" if is_summary(message) else message.role
+            )
+
+
+def _read_by(call: ToolCall) -> tuple[str, ...]:
+    arguments = arguments_of(call)
+    return () if is_search(call.name) or is_change(arguments) else paths_in(arguments)
+
+
+def _read_again(call: ToolCall, reads: Mapping[str, Sequence[int]]) -> Iterable[str]:
+    turns = [turn for path in _read_by(call)[:1] for turn in reads.get(path, ())]
+    if len(turns) > 1:
+        yield f"read {plural(len(turns), 'time')}, last in turn {turns[-1]:,}"
+
+
+def target_of(call: ToolCall, working_dir: str | None) -> str:
+    """What a call was about: the file it names, its command, what it looked for."""
+    arguments = arguments_of(call)
+    if not is_search(call.name):
+        paths = paths_in(arguments)
+        if paths:
+            return _below(paths[0], working_dir)
+    for name in TARGETS:
+        value = arguments.get(name)
+        if isinstance(value, str) and value.strip():
+            return value[: 2 * WHAT_CHARS]
+    return _first_text(arguments)
+
+
+def _first_text(arguments: Mapping[str, Json]) -> str:
+    return next((value[: 2 * WHAT_CHARS] for value in arguments.values() if isinstance(value, str)), "")
+
+
+def _below(path: str, working_dir: str | None) -> str:
+    """`path` as seen from the conversation's own folder."""
+    if working_dir and path.startswith(working_dir.rstrip("/") + "/"):
+        return path[len(working_dir.rstrip("/")) + 1 :]
+    return path
+
+
+def _beginning(block: Block) -> str:
+    match block:
+        case Text(text=text) | Thinking(text=text):
+            return text[: 4 * WHAT_CHARS]
+        case Image(media_type=media_type):
+            return media_type
+        case Document(media_type=media_type, title=title):
+            return title or media_type
+        case Opaque() if is_encrypted_reasoning(block):
+            return "encrypted: only the provider can read it"
+        case _:
+            return ""

@@ -1,0 +1,123 @@
+"""How a context grew: its size turn by turn, the compactions between, and when the next one comes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from compactd.cli.inspect.anatomy import Place
+from compactd.core.history.entries import is_summary
+from compactd.core.tokens.counting import Counter, message_tokens
+from compactd.core.tokens.usage import context_size, normalise, visible_output
+from compactd.protocol.messages import Message
+
+LEVELS = "▁▂▃▄▅▆▇█"
+LEAST = 3
+"""Sizes that a growth is told from, at least."""
+
+
+class Size(Struct, frozen=True):
+    """The size of the context after an answer. Tokens."""
+
+    turn: int
+    tokens: int
+    since: int
+    """Which compaction it comes after, counted from 0."""
+
+
+class Growth(Struct, frozen=True, kw_only=True):
+    """How a context grew."""
+
+    sizes: tuple[Size, ...]
+    """After each answer, oldest first."""
+    compactions: tuple[int, ...]
+    """The turn in which each happened."""
+    measured: bool
+    """The sizes are the provider's reports; else our estimate."""
+
+    @property
+    def by_turn(self) -> tuple[Size, ...]:
+        """The last size of each turn; a compaction within a turn parts it."""
+        last = {(size.since, size.turn): size for size in self.sizes}
+        return tuple(last.values())
+
+
+class Forecast(Struct, frozen=True, kw_only=True):
+    """When the next compaction comes, if the context grows on as it did since the last one."""
+
+    steps: int
+    unit: str
+    """`turn`; `answer` where there were too few turns."""
+    tokens_each: int
+
+
+def growth_of(
+    messages: Sequence[Message],
+    places: Sequence[Place],
+    counter: Counter,
+    fixed_tokens: int,
+    compacted_after: Sequence[int] = (),
+    counted: Mapping[int, int] = {},
+) -> Growth:
+    """The growth of a whole conversation. O(messages).
+
+    `fixed_tokens`: system prompt and tools. `compacted_after`: the numbers of messages after which there was
+    a compaction that left no summary among `messages`. `counted`: the tokens of some, by number.
+    """
+    sizes = [_reported(message) for message in messages]
+    answers = sum(message.role == "assistant" for message in messages)
+    measured = 2 * sum(size is not None for size in sizes) > answers
+    found: list[Size] = []
+    compactions: list[int] = []
+    total = fixed_tokens
+    for message, place, size in zip(messages, places, sizes, strict=True):
+        if is_summary(message) or place.number - 1 in compacted_after:
+            compactions.append(place.turn)
+            total = fixed_tokens
+        if measured:
+            # Where the provider's reports tell, nothing is counted.
+            if size is not None:
+                found.append(Size(place.turn, size, len(compactions)))
+            continue
+        known = counted.get(place.number)
+        total += message_tokens(message, counter) if known is None else known
+        if message.role == "assistant":
+            found.append(Size(place.turn, total, len(compactions)))
+    if messages and len(messages) in compacted_after:
+        compactions.append(places[-1].turn)
+    return Growth(sizes=tuple(found), compactions=tuple(compactions), measured=measured)
+
+
+def _reported(message: Message) -> int | None:
+    """The context after an answer, as the provider reports it."""
+    if message.role != "assistant" or message.usage is None:
+        return None
+    usage, _ = normalise(message.usage)
+    size = context_size(usage)
+    return size + visible_output(usage) if size else None
+
+
+def forecast(growth: Growth, used: int, threshold: int | None) -> Forecast | None:
+    """None where the context does not grow, or nobody can tell."""
+    if threshold is None or used >= threshold:
+        return None
+    for unit, sizes in (("turn", growth.by_turn), ("answer", growth.sizes)):
+        live = [size.tokens for size in sizes if size.since == len(growth.compactions)]
+        if len(live) < LEAST:
+            continue
+        each = (live[-1] - live[0]) // (len(live) - 1)
+        if each > 0:
+            return Forecast(steps=max(1, -(-(threshold - used) // each)), unit=unit, tokens_each=each)
+    return None
+
+
+def sparkline(values: Sequence[int], width: int) -> str:
+    """`values` as a line of bars, at most `width` of them: each the largest of its share."""
+    if not values:
+        return ""
+    count = min(width, len(values))
+    shares = [values[i * len(values) // count : (i + 1) * len(values) // count] for i in range(count)]
+    highest = max(1, *values)
+    top = len(LEVELS) - 1
+    return "".join(LEVELS[min(top, max(share) * len(LEVELS) // highest)] for share in shares)

@@ -1,0 +1,92 @@
+"""What a journal of ours tells beyond its messages: the context as it stands, the tools, the window."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from compactd.core.budget.recorded_window import Recorded
+from compactd.core.history.entries import Entry, EntryId, UsageReported
+from compactd.core.history.state import Fold
+from compactd.formats.files.session_file import Line
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.protocol.messages import Message
+from compactd.storage.records import scan
+
+
+class Journal(Struct, frozen=True, kw_only=True):
+    """A session as its journal leaves it."""
+
+    messages: tuple[Line, ...]
+    """All of the branch it stands at, oldest first, each with the report of its request."""
+    live: tuple[Line, ...]
+    """What the next request holds: summary, pinned, tail. Only reports of this context stand in it."""
+    live_numbers: tuple[int, ...]
+    """Of each of `live`, its place in `messages` counted from 1; 0 for a summary."""
+    compacted_after: tuple[int, ...]
+    """How many of `messages` were there at each compaction in force."""
+    system_prompt: str | None
+    tools: tuple[Raw, ...]
+    context_window: int | None
+    recorded: Recorded
+    """The window that the file showed, if the session was imported."""
+
+
+def read_journal(data: bytes) -> Journal | None:
+    """The session in `data`; none where the journal is damaged or of another version. O(bytes)."""
+    found = scan(data)
+    if found.damage is not None or not found.records:
+        return None
+    decode = msgspec.json.Decoder(Entry).decode
+    state, reports = Fold(decode_message), dict[EntryId, UsageReported]()
+    try:
+        for record in found.records:
+            entry: Entry = decode(record)
+            state.apply(entry)
+            if isinstance(entry, UsageReported) and entry.entry_id is not None:
+                reports[entry.entry_id] = entry
+    except (msgspec.MsgspecError, LookupError, ValueError):
+        return None
+    originals = state.path_items()
+    numbers = {item.entry_id: number for number, item in enumerate(originals, start=1)}
+    items = state.view().items
+    now = {entry_id for entry_id, report in reports.items() if report.epoch == state.epoch}
+    return Journal(
+        messages=tuple(_line(item.message, item.source, reports.get(item.entry_id)) for item in originals),
+        live=tuple(
+            _line(item.message, item.source, reports[item.entry_id] if item.entry_id in now else None)
+            for item in items
+        ),
+        live_numbers=tuple(numbers.get(item.entry_id, 0) for item in items),
+        compacted_after=_compacted_after(state),
+        system_prompt=state.system_prompt,
+        tools=state.tools,
+        context_window=state.model.context_window,
+        recorded=Recorded(window=state.model.recorded_window, source=state.model.recorded_source),
+    )
+
+
+def _compacted_after(state: Fold) -> tuple[int, ...]:
+    compactions = {step.id for step in state.compactions()}
+    count = 0
+    found: list[int] = []
+    for entry_id in state.path:
+        count += entry_id in state.originals
+        if entry_id in compactions:
+            found.append(count)
+    return tuple(found)
+
+
+def _line(message: Message, source: Raw | None, report: UsageReported | None) -> Line:
+    """The message with the report that counts for it, and no other."""
+    if report is not None and report.is_base:
+        whole = replace(message, usage=Raw(msgspec.json.encode(report.usage)))
+    elif message.usage is not None:
+        whole = replace(message, usage=None)
+    elif source is not None:
+        return message, source
+    else:
+        whole = message
+    return whole, Raw(encode_message(whole))

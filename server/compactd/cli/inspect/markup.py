@@ -1,0 +1,30 @@
+"""Text from sessions in XML and HTML: whatever a tool printed, it is text and nothing else."""
+
+from __future__ import annotations
+
+import html
+
+from compactd.cli.framework.page import encodable, one_line
+
+# What XML 1.0 does not allow beside what `one_line` takes away (its section 2.2).
+_NOT_XML = {0xFFFE: None, 0xFFFF: None}
+
+
+def escaped(text: str) -> str:
+    """`text` in one line, for an element's content or a quoted attribute. O(characters)."""
+    return html.escape(encodable(one_line(text)).translate(_NOT_XML), quote=True)
+
+
+def clipped(text: str, most: int) -> str:
+    """The beginning of `text`, at most `most` characters of it."""
+    line = one_line(text)
+    return line if len(line) <= most else f"{line[: max(0, most - 1)].rstrip()}…"
+
+
+def short(tokens: int) -> str:
+    """`950`, `82k`, `1.2M`."""
+    if tokens < 1_000:
+        return f"{tokens}"
+    if tokens < 999_500:
+        return f"{tokens / 1_000:.1f}k" if tokens < 9_950 else f"{tokens / 1_000:.0f}k"
+    return f"{tokens / 1_000_000:.1f}M"

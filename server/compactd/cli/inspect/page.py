@@ -1,0 +1,143 @@
+"""The context window as one page that stands by itself: nothing is fetched, its plots can be hovered."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from compactd.cli.framework.page import encodable
+from compactd.cli.inspect.anatomy import Entry
+from compactd.cli.inspect.markup import escaped
+from compactd.cli.inspect.picture import Picture, kind_of
+from compactd.cli.inspect.render import LARGEST
+
+_HERE = Path(__file__).parent
+
+
+def page(picture: Picture) -> str:
+    """The page. No text of the session's is markup or script in it, whatever it holds. O(entries)."""
+    style = (_HERE / "page.css").read_text("utf-8")
+    script = (_HERE / "page.js").read_text("utf-8")
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>Context of {escaped(picture.title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{_body(picture)}
+</main>
+<div id="tip" role="tooltip" hidden></div>
+<script type="application/json" id="facts">{_facts(picture)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _hash(text: str) -> str:
+    """As Content Security Policy 3 names an inline block that may be used."""
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
+
+
+def _facts(picture: Picture) -> str:
+    """The data as JSON in which nothing can end the script element or begin another."""
+    entries = [
+        {**msgspec.to_builtins(entry), "colour": kind_of(entry), "what": encodable(entry.what)}
+        for entry in picture.entries
+    ]
+    data = msgspec.json.encode({**msgspec.to_builtins(picture), "entries": entries}).decode(
+        "utf-8", "replace"
+    )
+    for sign in "<>&\u2028\u2029":
+        data = data.replace(sign, f"\\u{ord(sign):04x}")
+    return data
+
+
+def _body(picture: Picture) -> str:
+    source = "the provider's reports" if picture.measured else "estimated"
+    return "\n".join(
+        (
+            f"<header><h1>{escaped(picture.title)}</h1>"
+            f'<div class="percent">{escaped(picture.percent)}</div></header>',
+            f'<p class="about">{escaped(picture.about)}</p>',
+            _section(
+                "The context window",
+                f"{picture.used:,} tokens",
+                f'<div class="plot" id="bar"></div>{_legend(picture)}',
+            ),
+            f"<section>{_figures(picture)}</section>",
+            _section("Growth", f"tokens after each answer, {source}", '<div class="plot" id="growth"></div>'),
+            _section("Entries", "by size", f'<div class="plot" id="entries"></div>{_tables(picture)}'),
+            _section("Cost", "of all requests so far", '<div class="plot" id="spent"></div>')
+            if picture.spent
+            else '<section hidden><div id="spent"></div></section>',
+            _section("A compaction now", "", _list(picture.preview)),
+            _section("Notes", "about the file", _list(picture.warnings)) if picture.warnings else "",
+        )
+    )
+
+
+def _section(title: str, small: str, body: str) -> str:
+    return f"<section><h2>{title}{f'<small>{escaped(small)}</small>' if small else ''}</h2>{body}</section>"
+
+
+def _list(lines: tuple[str, ...]) -> str:
+    return f"<ul>{''.join(f'<li>{escaped(line)}</li>' for line in lines)}</ul>"
+
+
+def _legend(picture: Picture) -> str:
+    items = (
+        f'<li><i class="{part.kind}"></i>{escaped(part.name)} {escaped(part.share)}</li>'
+        for part in picture.parts
+    )
+    return f'<ul class="legend">{"".join(items)}</ul>'
+
+
+def _figures(picture: Picture) -> str:
+    rows = (
+        f'<tr><th scope="row">{escaped(figure.label)}</th>'
+        f'<td class="number {figure.look}">{escaped(figure.number)}</td>'
+        f'<td class="{figure.look}">{escaped(figure.text)}</td></tr>'
+        for figure in picture.figures
+    )
+    return f'<div class="scroll"><table class="figures">{"".join(rows)}</table></div>'
+
+
+def _tables(picture: Picture) -> str:
+    """The ten largest; behind a click the others."""
+    hint = '<p class="hint">Tab reaches the plots, arrow keys go through them.</p>'
+    first, others = picture.entries[:LARGEST], picture.entries[LARGEST:]
+    more = ""
+    if others:
+        more = f"<details><summary>{len(others):,} more</summary>{_table(others)}</details>"
+    return f"{hint}{_table(first)}{more}" if first else hint
+
+
+def _table(entries: tuple[Entry, ...]) -> str:
+    head = (
+        '<tr><th scope="col">kind</th><th class="number" scope="col">tokens</th>'
+        '<th class="number" scope="col">turn</th><th class="what" scope="col">what</th></tr>'
+    )
+    return f'<div class="scroll"><table>{head}{"".join(_row(entry) for entry in entries)}</table></div>'
+
+
+def _row(entry: Entry) -> str:
+    what = f"{entry.what} ({entry.note})" if entry.note else entry.what
+    return (
+        f'<tr><td>{escaped(entry.kind)}</td><td class="number">{entry.tokens:,}</td>'
+        f'<td class="number">{f"{entry.turn:,}" if entry.turn else "-"}</td>'
+        f'<td class="what{" bad" if entry.failed else ""}">{escaped(what)}</td></tr>'
+    )

@@ -1,0 +1,340 @@
+"""What `compactd inspect` tells: as JSON, in a terminal, in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from shutil import get_terminal_size
+
+import msgspec
+from msgspec import Struct
+
+from compactd.cli.framework.load_file import Conversation, about
+from compactd.cli.framework.load_file import facts_of as facts_of_file
+from compactd.cli.framework.model_facts import NAME_IT, Known
+from compactd.cli.framework.page import LABEL, WIDEST, Look, Page, plural, shortened
+from compactd.cli.inspect.anatomy import Anatomy, Entry, Place
+from compactd.cli.inspect.bar import WHOLE_BAR, Gauge, bar, legend_of
+from compactd.cli.inspect.context import Context
+from compactd.cli.inspect.cost import Cost
+from compactd.cli.inspect.growth import LEAST, Forecast, Growth, sparkline
+from compactd.core.budget.recorded_window import CLAUDE_CODE_BUFFER
+from compactd.core.models.registry import Pricing
+from compactd.protocol.messages import CompactionResult
+
+POINTS = 48
+"""Of the line that shows the growth."""
+
+POINTS_IN_A_PIPE = 12
+_BAR_STYLES = {"": "", "due": "yellow", "bad": "red"}
+LARGEST = 10
+"""Entries that are named."""
+TILES = 400
+"""Entries that a page shows one by one: the rest is a sum."""
+GAP = 3
+CLAUDE_CODE_LEAST = 2 * CLAUDE_CODE_BUFFER
+"""Tokens of a window from which on it is said when Claude Code compacts by itself."""
+
+
+class Smaller(Struct, frozen=True, kw_only=True):
+    """What a compaction to a target would free at least. Tokens."""
+
+    target_tokens: int
+    tokens_saved: int
+
+
+class Inspected(Struct, frozen=True, kw_only=True):
+    """A session file, as far as its tokens go."""
+
+    conversation: Conversation
+    known: Known
+    anatomy: Anatomy
+    """Its largest entries have the tokens that `context` holds of them."""
+    context: Context
+    """The next request, divided."""
+    gauge: Gauge
+    report_message: int | None
+    """The message whose report the current size starts from, counted from 1."""
+    growth: Growth
+    forecast: Forecast | None
+    cost: Cost | None
+    pricing: Pricing | None
+    preview: CompactionResult = CompactionResult(compacted=False)
+    """What a compaction now would do, once it was tried."""
+    is_exact: bool = True
+    """Its summary was made; else it is counted as the most that it may take."""
+    smaller: Smaller | None = None
+    """What one with a target would free, where one without frees nothing."""
+    places: Mapping[str, Place]
+    """Of the messages in the context, by entry."""
+    all_places: tuple[Place, ...]
+    """Of all messages, oldest first."""
+    warnings: tuple[str, ...]
+
+
+def facts_of(seen: Inspected) -> dict[str, object]:
+    """The same facts for `--json`. Tokens."""
+    usage, known, growth = seen.known.state.token_usage, seen.known, seen.growth
+    return {
+        "session": {**facts_of_file(seen.conversation), "messages_in_context": len(seen.conversation.live)},
+        "used": {
+            "tokens": usage.current_context_tokens,
+            "percent": usage.percent,
+            "source": usage.current_context_source,
+            "reported": usage.last_prompt_tokens,
+            "report_message": seen.report_message,
+            "estimated_after": known.state.budget["trailing"].value,
+        },
+        "window": {
+            "tokens": known.window,
+            "model": known.model,
+            "confidence": known.confidence,
+            "source": known.window_source,
+            "estimated": known.is_estimate,
+        },
+        "compacts": {
+            "enabled": known.state.compaction.enabled,
+            "tokens": usage.threshold_tokens,
+            "by": "compactd",
+            "source": known.state.budget["threshold"].source,
+            "forecast": seen.forecast,
+        },
+        "cost": seen.cost,
+        "parts": seen.gauge.parts,
+        "largest": seen.anatomy.largest[:LARGEST],
+        "growth": {
+            "measured": growth.measured,
+            "sizes": [{"turn": size.turn, "tokens": size.tokens} for size in growth.by_turn],
+            "compactions": growth.compactions,
+        },
+        "compaction": {
+            **msgspec.to_builtins(seen.preview),
+            "exact": seen.is_exact or not seen.preview.compacted,
+            "turns": turns_of(seen),
+            "with_target": seen.smaller,
+        },
+        "warnings": seen.warnings,
+    }
+
+
+def show(page: Page, seen: Inspected) -> None:
+    """One glance: the gauge, the figures, the largest entries, the growth."""
+    if page.is_drawn:
+        _bar(page, seen)
+    _figures(page, seen)
+    page.line()
+    _largest(page, seen.anatomy.largest[:LARGEST])
+    page.line()
+    _growth(page, seen.growth)
+
+
+def _bar(page: Page, seen: Inspected) -> None:
+    """The bar: of 100 cells, or of fewer where the terminal is narrower."""
+    columns = min(get_terminal_size().columns, WHOLE_BAR)
+    first, *rest = bar(seen.gauge, max(page.width, columns) if page.width == WIDEST else page.width)
+    look = look_of(seen)
+    if columns <= page.width:
+        page.line(first, look)
+        for line in rest:
+            page.line(line)
+    else:
+        # Wider than text may be: the bar alone, a cell for each percent.
+        for line, style in ((first, _BAR_STYLES[look]), *((line, "") for line in rest)):
+            if len(line) > page.width and not line.startswith("▐") and "↑" not in line:
+                page.line(line)  # the legend, which may be longer
+                continue
+            page.console.print(line, style=style, no_wrap=True, overflow="ignore", crop=False)
+    page.line()
+
+
+def look_of(seen: Inspected) -> Look:
+    """Whether the fill of the window needs attention."""
+    if seen.known.state.budget["over"].value:
+        return "due" if seen.known.is_guess else "bad"
+    threshold = seen.gauge.threshold
+    return "due" if threshold is not None and seen.gauge.used >= threshold else ""
+
+
+class Figure(Struct, frozen=True):
+    """A number, what it is, and where it comes from."""
+
+    label: str
+    number: str
+    text: str
+    look: Look = ""
+
+
+def figures_of(seen: Inspected) -> list[Figure]:
+    """Used, window, when a compaction comes, cost: as far as they are known."""
+    window, look = _window(seen)
+    figures = [
+        Figure("used", f"{seen.gauge.used:,}", _used(seen)),
+        Figure("window", seen.known.window_number, window, look),
+    ]
+    if seen.known.state.token_usage.threshold_tokens is not None:
+        figures.append(Figure("compacts", *_compacts(seen)))
+    if seen.cost is not None:
+        cached = f", {100 * seen.cost.cached_share:.0f} % of input from cache"
+        reports = f"by {plural(seen.cost.reports, 'usage report')} in the file"
+        figures.append(Figure("cost", f"${seen.cost.dollars:,.2f}", reports + cached))
+    return figures
+
+
+def _figures(page: Page, seen: Inspected) -> None:
+    page.row("session", about(seen.conversation, in_context=True))
+    if not page.is_drawn:
+        page.row("where", legend_of(seen.gauge, shades=False))
+    for figure in figures_of(seen):
+        page.figure(figure.label, figure.number, figure.text, figure.look)
+
+
+def _used(seen: Inspected) -> str:
+    usage = seen.known.state.token_usage
+    if not usage.last_prompt_tokens:
+        return "estimated from the texts: the file holds no provider's report of this context"
+    message = f" of message {seen.report_message:,}" if seen.report_message else ""
+    trailing = seen.known.state.budget["trailing"].value
+    if not trailing:
+        return f"measured: the provider's report{message}"
+    return (
+        f"measured: the provider's report{message} ({usage.last_prompt_tokens:,})"
+        f" + {trailing:,} estimated after it"
+    )
+
+
+def _window(seen: Inspected) -> tuple[str, Look]:
+    known = seen.known
+    match known.confidence:
+        case _ if known.is_by_file:
+            return f"{known.window_origin}{'; --window N says it' if known.is_guess else ''}", (
+                "due" if known.is_guess else ""
+            )
+        case "guess" if known.lookup is None:
+            return f"a guess: the file names no model; {NAME_IT}", "due"
+        case "guess":
+            return f"a guess: nobody recorded {known.model} ({known.lookup_how}); --window N says it", "due"
+        case "fact" | "disputed" if known.lookup is not None:
+            limit = known.lookup.input_limit
+            most = "" if limit is None else f", at most {limit:,} of it input"
+            return f"registry: {known.model}, {known.confidence} ({known.lookup.source}){most}", ""
+        case _:
+            return known.window_origin, ""
+
+
+def _compacts(seen: Inspected) -> tuple[str, str, Look]:
+    known, threshold = seen.known, seen.known.state.token_usage.threshold_tokens or 0
+    if not known.state.compaction.enabled:
+        source = known.state.compaction.settings["enabled"].source
+        return "never", f"automatic compaction is off ({source})", ""
+    number, rule = f"{threshold:,}", _rule(seen)
+    if known.state.budget["over"].value:
+        if known.is_guess:
+            text = f"if the window is {known.window:,} (a guess), the next request does not fit"
+            return number, text, "due"
+        return number, "over: the next request does not fit any more", "bad"
+    if seen.gauge.used >= threshold:
+        return number, f"due: before the next request, {rule}", "due"
+    guess = seen.forecast
+    if guess is None:
+        return number, rule, ""
+    steps = plural(guess.steps, guess.unit)
+    return number, f"in about {steps} at {guess.tokens_each:,} tokens per {guess.unit}, {rule}", ""
+
+
+def _rule(seen: Inspected) -> str:
+    """Whose rule the threshold is: another agent compacts by its own."""
+    rule = f"by compactd's rule ({seen.known.state.budget['threshold'].source})"
+    window = seen.known.window
+    if seen.conversation.format == "claude-code" and window is not None and window > CLAUDE_CODE_LEAST:
+        itself = f"Claude Code itself compacts at about {window - CLAUDE_CODE_BUFFER:,}"
+        return f"{rule}; {itself}{' if the window is right' if seen.known.is_guess else ''}"
+    return rule
+
+
+def _largest(page: Page, largest: Sequence[Entry]) -> None:
+    page.line(f"{'largest':<12}{'tokens':>9}{'turn':>6}  what")
+    for entry in largest:
+        turn = f"{entry.turn:,}" if entry.turn else "-"
+        head = f"{entry.kind:<12}{entry.tokens:>9,}{turn:>6}  "
+        what, notes = entry.what, entry.note
+        if page.is_drawn:
+            room = page.width - len(head)
+            if notes and len(what) + len(notes) + GAP > room:
+                notes = notes.partition(", last in")[0]
+            what = shortened(what, room - (len(notes) + GAP if notes else 0))
+        page.line(f"{head}{what}{' ' * GAP if notes else ''}{notes}", "bad" if entry.failed else "")
+
+
+def _growth(page: Page, growth: Growth) -> None:
+    sizes = growth.by_turn if len(growth.by_turn) > len(growth.sizes) // 8 else growth.sizes
+    if len(sizes) < LEAST:
+        return
+    values = [size.tokens for size in sizes]
+    turns = sorted(set(growth.compactions))
+    after = f"   compactions at turn {', '.join(f'{turn:,}' for turn in turns)}" if turns else ""
+    if page.is_drawn:
+        page.row("growth", f"{sparkline(values, min(POINTS, page.width - LABEL - len(after)))}{after}")
+        return
+    count = min(POINTS_IN_A_PIPE, len(values))
+    some = [f"{values[(i + 1) * len(values) // count - 1]:,}" for i in range(count)]
+    page.row("growth", f"{' '.join(some)} tokens{after}")
+
+
+class Turns(Struct, frozen=True, kw_only=True):
+    """What a compaction now would keep, in turns."""
+
+    kept_from: int | None
+    """Every word from this one on; none where nothing is kept so."""
+    pinned: tuple[int, ...]
+    """Those of the messages that are pinned."""
+
+
+def turns_of(seen: Inspected) -> Turns:
+    """The turns that a compaction now would keep."""
+    first, places = seen.preview.first_kept_entry_id, seen.places
+    return Turns(
+        kept_from=places[first].turn if first is not None and first in places else None,
+        pinned=tuple(places[entry].turn for entry in seen.preview.pinned_entry_ids if entry in places),
+    )
+
+
+def preview_text(seen: Inspected) -> str:
+    """What a compaction now would free, in one line."""
+    preview = seen.preview
+    if not preview.compacted:
+        reason = preview.reason.removeprefix("nothing to compact: ")
+        text = f"a compaction now would free nothing: {reason}"
+        if seen.smaller is None:
+            return text
+        option = f"--target {seen.smaller.target_tokens // 1000}k"
+        return f"{text}; `compactd compact FILE {option}` would free at least {seen.smaller.tokens_saved:,}"
+    least = "" if seen.is_exact else "at least "
+    return f"a compaction now would free {least}{preview.tokens_saved:,} tokens"
+
+
+def preview_rows(seen: Inspected) -> list[tuple[str, str]]:
+    """What it would do, as verbs and what with; empty where it would do nothing."""
+    preview, turns = seen.preview, turns_of(seen)
+    if not preview.compacted:
+        return []
+    kept = f" from turn {turns.kept_from:,} on" if turns.kept_from else ""
+    pinned, pruned = len(preview.pinned_entry_ids), preview.pruned_tool_results
+    rows = [
+        ("removes", f"{plural(preview.messages_removed, 'message')} for a summary by {preview.strategy}"),
+        ("keeps", f"{plural(preview.kept_messages, 'message')} word for word{kept}"),
+        ("pins", f"{plural(pinned, 'message')}, the newest request among them" if pinned else ""),
+        ("shortens", plural(pruned, "tool result") if pruned else ""),
+    ]
+    return [(verb, text) for verb, text in rows if text]
+
+
+def show_preview(page: Page, seen: Inspected, *, what: bool) -> None:
+    """What a compaction now would do: in one line, or with `what` in a few."""
+    rows, free = preview_rows(seen), preview_text(seen)
+    if not rows:
+        page.line(free)
+    elif not what:
+        page.line(f"{free} (--what shows it)")
+    else:
+        page.line(f"{free}: {seen.preview.tokens_before:,} → {seen.preview.tokens_after:,}")
+        for verb, text in rows:
+            page.row(f"  {verb}", text)

@@ -1,0 +1,1 @@
+"""What `compactd watch` knows and shows of a running agent."""

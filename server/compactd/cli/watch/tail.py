@@ -1,0 +1,121 @@
+"""What is new in a file that another process writes: appended, cut, replaced, or not there yet."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from compactd.formats.files.source import FILE_BYTES
+
+GUARD_BYTES = 256
+"""Of the beginning, and before the place that was read to: changed, the file was written anew."""
+
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class News(Struct, frozen=True, kw_only=True):
+    """What came since the last look."""
+
+    data: bytes
+    """From where was read to until now; the file's beginning where it `is_anew`."""
+    is_anew: bool
+    """Another file stands there, or this one was cut or written anew: what was known is void."""
+
+
+class Gone(Struct, frozen=True):
+    """There is no file that could be read."""
+
+    reason: str
+
+
+class _Look(NamedTuple):
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+class Tail:
+    """One file, looked at again and again."""
+
+    def __init__(self, path: Path, limit: int = FILE_BYTES) -> None:
+        self.path = path
+        self._limit = limit
+        self._seen: _Look | None = None
+        self._offset = 0
+        self._head = b""
+        self._before = b""
+
+    def look(self) -> News | Gone | None:
+        """What is new; none where nothing is, which costs one `stat`. O(new bytes)."""
+        try:
+            seen = _seen(self.path.stat())
+            if seen == self._seen:
+                return None
+            return self._read()
+        except (OSError, ValueError) as refused:
+            self._forget()
+            if isinstance(refused, FileNotFoundError):
+                return Gone("there is no such file")
+            return Gone((refused.strerror if isinstance(refused, OSError) else "") or "it cannot be read")
+
+    def forget(self) -> News | Gone | None:
+        """All of the file, as if it were new."""
+        self._forget()
+        return self.look()
+
+    def _forget(self) -> None:
+        self._seen, self._offset, self._head, self._before = None, 0, b"", b""
+
+    def _read(self) -> News | Gone | None:
+        fd = os.open(self.path, _FLAGS)
+        try:
+            facts = os.fstat(fd)
+            seen = _seen(facts)
+            if not stat.S_ISREG(facts.st_mode):
+                return Gone("it is no file")
+            if seen.size > self._limit:
+                return Gone(f"it has {seen.size:,} bytes; at most {self._limit:,} are read")
+            is_anew = self._is_anew(fd, seen)
+            if is_anew:
+                self._offset, self._head, self._before = 0, b"", b""
+            data = _bytes(fd, self._offset)
+            self._seen = seen
+            if not data and not is_anew:
+                return None
+            self._remember(data)
+            return News(data=data, is_anew=is_anew)
+        finally:
+            os.close(fd)
+
+    def _is_anew(self, fd: int, seen: _Look) -> bool:
+        known = self._seen
+        if known is None or seen[:2] != known[:2] or seen.size < self._offset:
+            return True
+        if os.pread(fd, len(self._head), 0) != self._head:
+            return True
+        return os.pread(fd, len(self._before), self._offset - len(self._before)) != self._before
+
+    def _remember(self, data: bytes) -> None:
+        if self._offset < GUARD_BYTES:
+            self._head = (self._head[: self._offset] + data)[:GUARD_BYTES]
+        self._offset += len(data)
+        self._before = (
+            (self._before + data)[-GUARD_BYTES:] if len(data) < GUARD_BYTES else data[-GUARD_BYTES:]
+        )
+
+
+def _seen(facts: os.stat_result) -> _Look:
+    return _Look(facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns)
+
+
+def _bytes(fd: int, offset: int) -> bytes:
+    pieces: list[bytes] = []
+    while piece := os.pread(fd, 1 << 20, offset):
+        pieces.append(piece)
+        offset += len(piece)
+    return b"".join(pieces)

@@ -1,0 +1,173 @@
+"""The flow of a compaction from a session to what came of it: our own steps in workers, a model's between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from compactd._runtime.garbage import without_collector
+from compactd._runtime.numpy_import import bring_numpy
+from compactd.compaction.summarizer import Summariser, answers_of, reading_beside
+from compactd.core.budget.budget import in_estimates
+from compactd.core.budget.settings import DEFAULT_PROFILE
+from compactd.core.budget.usage_report import scale_of
+from compactd.core.extract.facts import FactCache
+from compactd.core.models.cost import price
+from compactd.core.planning.plan import NotCompacted, Plan, plan
+from compactd.core.planning.request import CompactRequest, Fixed, Inputs
+from compactd.core.summary.compaction import Ahead, Answer, Ask, Draft, Failed, NoModel, Shortened, Work
+from compactd.core.summary.compaction import compact as flow
+from compactd.models.tokenizers.line_counts import remembering
+from compactd.protocol.messages import CompactionResult
+from compactd.session.session import Session
+from compactd.session.slot import Running
+
+Outcome = Draft | Shortened | NotCompacted
+
+
+def planner(session: Session, request: CompactRequest) -> Callable[[], Plan | NotCompacted]:
+    """What makes the plan of a compaction, for a worker."""
+    inputs = inputs_of(session, request)
+
+    def made() -> Plan | NotCompacted:
+        with without_collector():
+            return plan(inputs)
+
+    return made
+
+
+def inputs_of(session: Session, request: CompactRequest) -> Inputs:
+    """What a plan of the session as it stands is made of. O(messages), at the speed of memory."""
+    state = session.fold
+    last = state.compactions()[-1:]
+    may_ask_model = request.may_ask_model or session.runs_loop or session.resolved.settings.model is not None
+    is_repeated = bool(last) and last[0].asked == budget_of(request) and state.leaf == last[0].id
+    return Inputs(
+        view=state.view(),
+        fixed=Fixed(*state.fixed),
+        settings=session.resolved.settings,
+        standing=in_estimates(session.standing(), scale_of(state, session.counter)),
+        request=msgspec.structs.replace(
+            request,
+            is_repeated=is_repeated,
+            may_ask_model=may_ask_model,
+            unasked="" if may_ask_model else unasked(session, request),
+        ),
+        counter=session.counter,
+        pinned=state.pinned_by_id(),
+        known=state.kept.known(state.items, state.path_items, len(state.path)),
+        limits=session.facts.limits if session.facts is not None else None,
+    )
+
+
+def unasked(session: Session, request: CompactRequest) -> str:
+    """Why `auto` asks no model, if somebody may expect that it does: who says `auto`, or the user of a system
+    that asks the session's own model by default (docs/specs.md)."""
+    settings, own = session.resolved.settings, session.fold.model.model
+    if (request.strategy or settings.strategy) != "auto":
+        return ""
+    if request.strategy is None and (own is None or settings.profile == DEFAULT_PROFILE):
+        return ""
+    model = "no model was asked for a summary" if own is None else f"{own} was not asked for a summary"
+    return f"{model}: name one in `model` or `compaction.model`"
+
+
+def budget_of(request: CompactRequest) -> str:
+    """What tells one request's budget from another's."""
+    asked = (
+        request.trigger,
+        request.keep_recent,
+        request.keep_messages,
+        request.target_tokens,
+        "force" if request.force else None,
+    )
+    return " ".join("-" if part is None else str(part) for part in asked)
+
+
+def work_of(
+    session: Session, request: CompactRequest, check: Callable[[str, float], None], facts: FactCache
+) -> Work:
+    inputs = inputs_of(session, request)
+    return Work(
+        inputs=inputs,
+        originals=tuple(session.fold.path_items()),
+        working_dir=session.shown_dir,
+        cache=facts,
+        check=check,
+    )
+
+
+def drive(work: Work, made: Plan) -> Outcome:
+    """Runs the flow to its end with nobody to ask."""
+    flowing = Flowing(work, made)
+    step = flowing.step(())
+    while isinstance(step, tuple):
+        step = flowing.step(tuple(NoModel() for _ in step))
+    return step
+
+
+class Flowing:
+    """A flow on its way, from question to question; each step in whatever thread."""
+
+    def __init__(self, work: Work, made: Plan) -> None:
+        # One summary is counted over and over, each time a little longer.
+        counter = remembering(work.inputs.counter)
+        work = msgspec.structs.replace(work, inputs=msgspec.structs.replace(work.inputs, counter=counter))
+        self._work, self._made, self._ahead = work, made, Ahead()
+        self._steps = flow(work, made, self._ahead)
+        self._cache = work.cache or FactCache()
+        self._is_begun = False
+
+    def step(self, answers: tuple[Answer, ...]) -> tuple[Ask, ...] | Outcome:
+        """The next questions, or what came of it all."""
+        if not self._is_begun and self._made.summary_budget and self._made.strategies != ("truncate",):
+            bring_numpy()
+        with without_collector(), self._cache.lock:
+            try:
+                if self._is_begun:
+                    return self._steps.send(answers)
+                self._is_begun = True
+                return next(self._steps)
+            except StopIteration as end:
+                outcome: Outcome = end.value
+                # Here: whoever waits for the outcome would let go of it in the loop, all at once.
+                self._ahead.release()
+                return outcome
+
+    def read_ahead(self, is_answered: Callable[[], bool]) -> None:
+        """Between two steps: what the next one needs and no answer is needed for, until there is one."""
+        with self._cache.lock:
+            self._ahead.read(self._work, self._made, is_answered)
+
+
+async def asked(
+    session: Session, running: Running, work: Work, made: Plan, summariser: Summariser | NoModel | Failed
+) -> Outcome:
+    """Runs the flow to its end: our own steps in a worker, the summariser's answers awaited here."""
+    flowing = Flowing(work, made)
+    answers: tuple[Answer, ...] = ()
+    while True:
+        step = await session.world.in_turn(partial(flowing.step, answers), session.fold.size)
+        if not isinstance(step, tuple):
+            return step
+        running.expect(step[0].max_tokens)
+        asking = answers_of(summariser, step, session, running.tell_text)
+        if isinstance(summariser, Summariser) and not answers:
+            asking = reading_beside(asking, session, flowing.read_ahead)
+        answers = await running.unless_stopped(asking)
+
+
+def priced(session: Session, result: CompactionResult, summariser: Summariser) -> CompactionResult:
+    """`result` with who was asked and what that cost; a summary of ours names no model."""
+    if isinstance(result.usage, UnsetType):
+        return result
+    found = session.world.lookup(summariser.name, None)
+    cost = price(result.usage, found.pricing) if found is not None and found.pricing is not None else None
+    return msgspec.structs.replace(
+        result,
+        model=summariser.name if result.strategy == "summarize" else UNSET,
+        cost=UNSET if cost is None else cost,
+    )

@@ -1,0 +1,90 @@
+"""What a compaction would do, without a trace."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+
+import msgspec
+
+from compactd.compaction.driver import Flowing, Outcome, drive, inputs_of, planner, priced, work_of
+from compactd.compaction.summarizer import Summariser, check_model, read_keys, summariser_of
+from compactd.core.extract.facts import FactCache
+from compactd.core.planning.candidates import Case
+from compactd.core.planning.plan import NotCompacted, expected
+from compactd.core.planning.request import CompactRequest
+from compactd.core.summary.compaction import Ask, Draft
+from compactd.protocol.errors import Cancelled
+from compactd.protocol.messages import CompactionResult, Floor, Usage
+from compactd.session.session import Session
+
+
+async def tried(session: Session, request: CompactRequest, *, plan_only: bool = False) -> CompactionResult:
+    """What the compaction would do, to the token, without a trace.
+
+    A model is not asked: where one would be, the result has the most that its summary may take, and `usage`
+    and `cost` of asking for it, its answers as long as they may be. With `plan_only` no summary is made by
+    anyone: the result has the most that it may take, after a tenth of the time.
+    """
+    is_cancelled = threading.Event()
+
+    def check(phase: str, fraction: float) -> None:
+        if is_cancelled.is_set():
+            raise Cancelled("The dry run was cancelled.")
+
+    planned = planner(session, request)
+    # Facts of its own where a compaction is filling the session's: that one would wait for this.
+    facts = FactCache(session.shown_dir) if session.facts is None or session.running else session.facts
+    if session.facts is None and session.running is None:
+        session.facts = facts
+    work = work_of(session, request, check, facts)
+
+    await read_keys(session, request)
+    check_model(session, request)
+    summariser = summariser_of(session, request)
+    if isinstance(summariser, Summariser):
+        work = msgspec.structs.replace(work, summariser_window=summariser.window)
+
+    def attempt() -> Outcome | CompactionResult:
+        made = planned()
+        if isinstance(made, NotCompacted):
+            return made
+        if plan_only:
+            return expected(made)
+        if isinstance(summariser, Summariser):
+            asks = Flowing(work, made).step(())
+            if isinstance(asks, tuple):
+                return priced(session, _with_asks(expected(made), asks, session.counter.count), summariser)
+        return drive(work, made)
+
+    try:
+        outcome = await session.world.in_turn(attempt, session.fold.size)
+    except asyncio.CancelledError:
+        is_cancelled.set()
+        raise
+    if isinstance(outcome, NotCompacted):
+        return expected(outcome, request.trigger)
+    if isinstance(outcome, CompactionResult):
+        return outcome
+    told = outcome.result.reason
+    reason = f"dry run: nothing was changed{'; ' if told else ''}{told}"
+    summary = outcome.summary if isinstance(outcome, Draft) else ""
+    return msgspec.structs.replace(outcome.result, reason=reason, summary=summary)
+
+
+def _with_asks(
+    result: CompactionResult, asks: tuple[Ask, ...], count: Callable[[str], int]
+) -> CompactionResult:
+    """`result` with what its questions to a model would take; of a transcript in parts, the first ones."""
+    usage = Usage(
+        input_tokens=sum(count(ask.system) + count(ask.prompt) for ask in asks),
+        output_tokens=sum(ask.max_tokens for ask in asks),
+    )
+    return msgspec.structs.replace(result, usage=usage)
+
+
+async def floor_of(session: Session) -> Floor:
+    """What no compaction of the present view can remove."""
+    inputs = inputs_of(session, CompactRequest())
+    return await session.world.in_turn(lambda: Case.of(inputs).floor(), session.fold.size)

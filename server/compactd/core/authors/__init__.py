@@ -1,0 +1,1 @@
+"""Who wrote each stretch of a message."""

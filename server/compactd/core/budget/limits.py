@@ -1,0 +1,244 @@
+"""The model's limits as a session sees them, and the threshold that a profile or a user sets in them.
+
+Window: the user's `compaction.context_window` › what `session/start` gave › observed › registry › the
+profile's rule for an unknown one. A limit that a rejection taught lowers any known window. Tokens throughout;
+all functions are O(1). (Rules: behaviour.md, "The budget equation".)
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.core.budget.rules import (
+    KeepMessages,
+    KeepRequest,
+    KeepRule,
+    KeepShare,
+    KeepTokens,
+    Ratio,
+    Reserve,
+    Usable,
+    share_of,
+)
+from compactd.core.budget.settings import Resolved, Settings
+from compactd.protocol.messages import Confidence, Trigger
+
+KEEP_WITHOUT_WINDOW = 20_000
+"""Kept where a share of the window is asked for and none is known (opal.md, default `keep_recent_tokens`)."""
+
+
+class Term(Struct, frozen=True):
+    """One term of the equation."""
+
+    value: int | bool | None
+    source: str
+
+
+class Window(Struct, frozen=True, kw_only=True):
+    """What is known of the model's limits. Tokens."""
+
+    window: int | None = None
+    """The context window; none where nobody knows it. With confidence `override` the user set it."""
+    confidence: Confidence = "guess"
+    source: str = "unknown model"
+    """Where `window` comes from, in words."""
+    input_limit: int | None = None
+    output_limit: int | None = None
+    observed: int | None = None
+    """The limit that a rejection taught."""
+    observed_source: str = "a rejection"
+    """Where `observed` comes from, in words."""
+    reported: int | None = None
+    """`context_window` of the last usage report that has one."""
+    rejected: bool = False
+    """A request was rejected as too large by a provider that named no limit."""
+
+
+class Keep(Struct, frozen=True, kw_only=True):
+    """How much of the newest conversation stays word for word. At most one of the two is set; with neither,
+    only the newest request does."""
+
+    tokens: int | None = None
+    messages: int | None = None
+    source: str = ""
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """The terms of the equation that the size does not enter into."""
+
+    window: Term
+    tokens: int | None
+    confidence: Confidence
+    input_limit: int | None
+    observed: int | None
+    cap: int | None
+    reserve: Term
+    threshold: int | None
+    threshold_source: str
+    warnings: tuple[str, ...]
+
+
+def limits_of(resolved: Resolved, window: Window) -> Limits:
+    """Window, cap, reserve and threshold of a session under `resolved` settings."""
+    tokens, confidence, source, input_limit, warnings = _window(resolved, window)
+    observed = window.observed
+    known = [limit for limit in (tokens, input_limit, observed) if limit is not None]
+    cap = min(known) if known else None
+    limits = Limits(
+        window=Term(tokens, source),
+        tokens=tokens,
+        confidence=confidence,
+        input_limit=input_limit,
+        observed=observed,
+        cap=cap,
+        reserve=Term(None, "no window is known"),
+        threshold=None,
+        threshold_source="no window is known",
+        warnings=warnings,
+    )
+    return _with_threshold(resolved, window, limits)
+
+
+def keep_by(rule: KeepRule, trigger: Trigger, window: int | None) -> Keep:
+    """What `rule` keeps, before any bound."""
+    match rule:
+        case KeepShare(divisor=divisor, manual_tokens=manual):
+            if trigger == "manual" and manual is not None:
+                return Keep(tokens=manual, source=f"{manual:,} of a manual compaction")
+            if window is None:
+                return Keep(tokens=manual or KEEP_WITHOUT_WINDOW, source="no window is known")
+            return Keep(tokens=max(1, window // divisor), source=f"window ÷ {divisor}")
+        case KeepTokens(tokens=tokens, ratio=ratio):
+            if ratio is not None and window is not None:
+                tokens = max(1, min(tokens, share_of(window, ratio, up=False)))
+            return Keep(tokens=tokens, source="profile")
+        case KeepMessages(messages=messages):
+            return Keep(messages=messages, source="profile")
+        case KeepRequest():
+            return Keep(source="the newest request alone")
+        case _:
+            assert_never(rule)
+
+
+def _window(
+    resolved: Resolved, window: Window
+) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
+    """(window, confidence, source, input limit, warnings): the user's › observed › known › the profile's."""
+    settings, observed = resolved.settings, window.observed
+    given = settings.context_window
+    source = "context_window"
+    if given is not None:
+        source = f"context_window ({resolved.source('context_window')})"
+    elif window.confidence == "override" and window.window is not None:
+        given, source = window.window, window.source
+    if given is not None:
+        if observed is not None and (observed < given or given == 0):
+            says = f"{given:,}" if given else "0, which means no limit"
+            warning = f"context_window is {says}, but the provider takes no more than {observed:,}"
+            return observed, "observed", window.observed_source, None, (warning,)
+        if given == 0:
+            return _unlimited(settings, window, source)
+        return given, "override", source, None, ()
+    if window.window is not None and window.confidence != "guess":
+        if observed is not None and observed < window.window:
+            return observed, "observed", window.observed_source, window.input_limit, ()
+        return window.window, window.confidence, window.source, window.input_limit, ()
+    if observed is not None:
+        return observed, "observed", window.observed_source, window.input_limit, ()
+    unknown = settings.rules.unknown
+    if unknown.from_report and window.reported is not None:
+        return window.reported, "observed", "the last usage report", window.input_limit, ()
+    if unknown.window is not None:
+        value = window.window or unknown.window
+        return value, "guess", f"a guess: {window.source}", window.input_limit, ()
+    if window.rejected and unknown.after_rejection is not None:
+        return unknown.after_rejection, "guess", "a guess, after a rejection", window.input_limit, ()
+    return None, "guess", f"none: {window.source}", None, ()
+
+
+def _unlimited(
+    settings: Settings, window: Window, source: str
+) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
+    """The same if the user set a window of 0 (go-agent.md, "Context Window Resolution"; opencode.md,
+    `isOverflow`): none is known, until a provider refuses a request."""
+    after = settings.rules.unknown.after_rejection
+    if window.rejected and after is not None:
+        return after, "guess", "a guess, after a rejection", None, ()
+    return None, "override", f"{source}: 0, no limit", None, ()
+
+
+def _with_threshold(resolved: Resolved, window: Window, limits: Limits) -> Limits:
+    settings, rules = resolved.settings, resolved.settings.rules
+    rule = rules.trigger
+    by_cap = isinstance(rule, Ratio) and rule.of == "cap"
+    whole = limits.cap if by_cap else limits.tokens
+    explicit = _explicit(resolved, whole, rules.inclusive)
+    if explicit is not None:
+        return _capped(limits, explicit, whole)
+    if whole is None:
+        is_unlimited = limits.confidence == "override"
+        unknown = rule.unknown if isinstance(rule, Ratio) and not is_unlimited else None
+        if unknown is None:
+            return limits
+        return replace(limits, threshold=unknown, threshold_source="profile, where no window is known")
+    profile = f"profile {settings.profile}"
+    match rule:
+        case Ratio(ratio=ratio, of=of, guess_ratio=guess_ratio):
+            usual = max(1, share_of(whole, ratio, up=rules.inclusive))
+            shown = Term(whole - usual, f"{of} − {ratio:.0%}, {profile}")
+            if limits.confidence == "guess" and guess_ratio is not None:
+                share = max(1, share_of(whole, guess_ratio, up=rules.inclusive))
+                source = f"{profile}: {guess_ratio:.0%} of a guessed {of}"
+                return replace(limits, reserve=shown, threshold=share, threshold_source=source)
+            source = f"{profile}: {ratio:.0%} of the {of}"
+            return replace(limits, reserve=shown, threshold=usual, threshold_source=source)
+        case Reserve(tokens=tokens, divisor=divisor):
+            reserve = tokens if divisor is None else min(tokens, whole // divisor)
+        case Usable(output_tokens=output_tokens):
+            if limits.input_limit is not None:
+                source = f"{profile}: the input limit"
+                shown = Term(max(0, whole - limits.input_limit), source)
+                return replace(limits, reserve=shown, threshold=limits.input_limit, threshold_source=source)
+            reserve = min(window.output_limit or output_tokens, output_tokens)
+        case _:
+            assert_never(rule)
+    source = f"{profile}: window − reserve"
+    keep = keep_by(rules.keep, "threshold", whole).tokens or 0
+    if reserve + keep > whole // 2 and reserve > whole // 4:
+        reserve = whole // 4
+        profile = "window ÷ 4, on a small window"
+    return replace(limits, reserve=Term(reserve, profile), threshold=whole - reserve, threshold_source=source)
+
+
+def _explicit(resolved: Resolved, whole: int | None, inclusive: bool) -> tuple[int, str, str] | None:
+    """(threshold, name of the setting, its source) where the user set one that can be worked out."""
+    settings = resolved.settings
+    if settings.model_auto_compact_token_limit is not None:
+        name, threshold = "model_auto_compact_token_limit", settings.model_auto_compact_token_limit
+    elif whole is None:
+        return None
+    elif settings.threshold_ratio is not None:
+        name, threshold = "threshold_ratio", share_of(whole, settings.threshold_ratio, up=inclusive)
+    elif settings.reserve_tokens is not None:
+        name, threshold = "reserve_tokens", whole - settings.reserve_tokens
+    else:
+        return None
+    return threshold, name, f"{name} ({resolved.source(name)})"
+
+
+def _capped(limits: Limits, explicit: tuple[int, str, str], whole: int | None) -> Limits:
+    """A user's threshold: exact up to the cap, and never below 1, which would be due for ever."""
+    threshold, name, source = explicit
+    warnings = limits.warnings
+    if limits.cap is not None and threshold > limits.cap:
+        warnings = (*warnings, f"{name} asks for {threshold:,}, above the cap: {limits.cap:,} is used")
+        threshold, source = limits.cap, f"{source}, lowered to the cap"
+    elif threshold < 1 and whole is not None:
+        lowered = whole - whole // 4
+        warnings = (*warnings, f"{name} leaves nothing of a window of {whole:,}: {lowered:,} is used")
+        threshold, source = lowered, f"{source}, raised to window − window ÷ 4"
+    reserve = Term(None, source) if limits.cap is None else Term(max(0, (whole or 0) - threshold), source)
+    return replace(limits, reserve=reserve, threshold=threshold, threshold_source=source, warnings=warnings)

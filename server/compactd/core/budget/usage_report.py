@@ -1,0 +1,135 @@
+"""The numbers of a session as clients show them, from its fold."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from compactd.core.budget.budget import Size, Standing, Window
+from compactd.core.history.calibration import EXACT, Scale
+from compactd.core.history.state import Fold, without
+from compactd.core.models.lookup import Lookup
+from compactd.core.models.observed import Observed, with_observed
+from compactd.core.tokens.counting import Counter, ScriptAware
+from compactd.protocol.messages import ContextUsage, TokenUsage
+
+
+def size_of(fold: Fold, scale: Scale = EXACT) -> Size:
+    """How large the next request is, with our estimates read by `scale`. O(1)."""
+    report = fold.last_report.usage if fold.base is not None and fold.last_report else None
+    if report is None:
+        return unreported(fold.estimated, scale)
+    answer, base = fold.calibrator.answer, fold.base or 0
+    after, said = fold.trailing - answer.counted, answer.tokens(scale)
+    came = scale.tokens(after)
+    if after < 0:  # the system prompt or the tools became shorter by more than what came
+        came = without(base + said, -came, scale.tokens(fold.estimated)) - base - said
+    return Size(
+        estimated=scale.tokens(fold.estimated),
+        base=fold.base,
+        trailing=said + came,
+        report=report,
+        slope=scale.slope,
+        hidden=scale.hidden,
+        reported_estimate=scale.tokens(fold.estimated - after - answer.estimate) + scale.hidden,
+    )
+
+
+def scale_of(fold: Fold, counter: Counter) -> Scale:
+    """How a session's reports read its estimates: as they are, but where `auto` has no tokenizer. O(1)."""
+    if not isinstance(counter, ScriptAware):
+        return EXACT
+    return fold.calibrator.scale(counter.name, fold.model.model, counter.factor)
+
+
+def unreported(estimated: int, scale: Scale) -> Size:
+    """The size of a request that no report measured and we estimate at `estimated`."""
+    return Size(estimated=scale.tokens(estimated), slope=scale.slope, hidden=scale.hidden)
+
+
+def window_of(fold: Fold, known: Lookup | None, learned: Observed | None = None) -> Window:
+    """The limits of the session's model: the window that the client named for it, else what the registry
+    says, and what its server taught. A refusal of this very session counts where the registry has no say."""
+    given, reported = fold.model.context_window, fold.reported_window
+    refused = fold.rejected.limit if fold.rejected else None
+    is_refused = fold.rejected is not None and refused is None
+    source = "a rejection of this session"
+    if given is not None:
+        return Window(
+            window=given,
+            confidence="override",
+            source="session/start: context_window",
+            reported=reported,
+            observed=refused,
+            observed_source=source,
+            rejected=is_refused,
+        )
+    if known is None:
+        unknown = Window(
+            source="no model is named",
+            reported=reported,
+            observed=refused,
+            observed_source=source,
+            rejected=is_refused,
+        )
+        return _as_recorded(fold, unknown)
+    return _as_recorded(fold, replace(known_window(known, learned), reported=reported, rejected=is_refused))
+
+
+def _as_recorded(fold: Fold, known: Window) -> Window:
+    """`known` with the window that the imported file shows, until a request larger than that is accepted."""
+    recorded = fold.model.recorded_window
+    if recorded is None or fold.last_prompt_tokens > recorded:
+        return known
+    source = fold.model.recorded_source
+    if known.window is not None and known.confidence != "guess":
+        source = f"{source}; the registry says {known.window:,} ({known.confidence})"
+    return replace(known, window=recorded, confidence="observed", source=source)
+
+
+def known_window(known: Lookup, learned: Observed | None) -> Window:
+    """The limits of a model that no session knows better: the registry's, and what its server taught."""
+    if learned is not None and learned.by == "server":
+        known, learned = with_observed(known, learned), None
+    return Window(
+        window=known.context_window,
+        confidence=known.confidence,
+        source=f"{known.source}: {known.how}",
+        input_limit=known.input_limit,
+        output_limit=known.output_limit,
+        observed=learned.window if learned else None,
+        observed_source=learned.source if learned else "",
+    )
+
+
+def token_usage(fold: Fold, standing: Standing) -> TokenUsage:
+    """Billing and the current size. O(1)."""
+    bill, window = fold.billing, standing.window
+    return TokenUsage(
+        prompt_tokens=bill.prompt,
+        completion_tokens=bill.completion,
+        total_tokens=bill.prompt + bill.completion,
+        cache_read_tokens=bill.cache_read,
+        cache_write_tokens=bill.cache_write,
+        reasoning_tokens=bill.reasoning,
+        last_prompt_tokens=fold.last_prompt_tokens,
+        current_context_tokens=standing.used,
+        compared_tokens=standing.compared,
+        current_context_source=(
+            "estimated" if fold.base is None else "mixed" if fold.trailing else "measured"
+        ),
+        context_window=window,
+        context_window_confidence=standing.confidence,
+        threshold_tokens=standing.threshold if standing.enabled else None,
+        percent=round(100 * standing.used / window, 2) if window else None,
+        decision=standing.decision.kind,
+        epoch=fold.epoch,
+    )
+
+
+def context_usage(standing: Standing) -> ContextUsage:
+    """The context after a turn, as `turn_end` tells it. O(1)."""
+    return ContextUsage(
+        tokens=standing.used,
+        usage_tokens=standing.reported,
+        trailing_tokens=standing.used - standing.reported,
+    )

@@ -1,0 +1,1 @@
+"""Limits that the user set, in 25 languages."""

@@ -1,0 +1,495 @@
+"""The sentences that a user typed: not code, quoted lines, logs, or what programs put into the message.
+
+`authors.py` says which stretches are the person's; this module leaves out the lines in them that were copied
+from a log, a file or a terminal. A rule in quoted or pasted text is not the user's own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.authors.authors import USER, author_of, spans_of
+from compactd.core.authors.typed_parts import typed_parts
+from compactd.core.constraints.patterns import LIMIT, NEGATIVE, OTHERS, STRONG, pattern
+from compactd.core.history.entries import Item
+from compactd.core.text.atoms import sentences
+from compactd.core.text.quoting import visible_lines
+from compactd.protocol.messages import Text
+
+WRAPPED_CHARS: Final = 50
+"""A line from this length on that ends in the middle of a sentence goes on in the next one."""
+
+ITEM_CHARS: Final = 100
+"""Longer lines below a colon are no list, unless the signs of one stand in front."""
+LIST_CHARS: Final = 900
+"""A demand with its list is at most so long; a longer list makes several."""
+
+LOG_LINES: Final = 4
+LOG_SHARE: Final = 0.5
+"""A block of so many lines, of which such a share are a program's, is a program's as a whole."""
+
+_BULLET = re.compile(r"\A\s*(?:[-*+•‣–]|\(?\d{1,3}[.)]|[a-z][.)])\s+")
+_CERTAIN = re.compile(
+    r"\s*(?:"
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a date and time
+    r"|\[?\d\d:\d\d:\d\d"
+    r"|at \S+ ?\(|at \S+:\d+|File \"[^\"]+\", line \d+|Traceback \(|Caused by:|goroutine \d+"
+    r"|\d{1,6}(?:→|\||\t)"  # a numbered line of a file
+    r"|(?:\+\+\+|---|@@) |diff --git "
+    r"|[$%❯➜] \S+ |>>> |\.\.\. |E   +|\(tool\) |\[e\d+ "
+    r"|[{}\[\]]+,?\s*$|\"[^\"]*\":|</?\w+[^<>]*>\s*$"
+    r"|[A-Za-z_]\w*(?:Error|Exception)\b:"
+    r")"
+)
+"""How lines begin that no person types."""
+_LIKELY = re.compile(
+    r"\s*(?:"
+    r"\[?(?:INFO|DEBUG|TRACE|WARN(?:ING)?|ERROR|FATAL|CRITICAL|NOTICE|FAIL(?:ED)?|PASS(?:ED)?|OK)\b[\]: ]"
+    r"|(?:npm|yarn|pip|cargo|go|make(?:\[\d+\])?|gcc|ld|fatal|error|warning|note|hint|remote)"
+    r"(?: ERR!| WARN|:|\[\w+\]:)"
+    r"|[\w./\\-]+:\d+(?::\d+)?:"  # a place in a file
+    r"|[+-](?=\S*[;{}()=])"
+    r")"
+)
+"""How lines of programs begin, and now and then one that a person types: by itself, it is the person's."""
+_LABELLED = re.compile(r"\s*(?:CRITICAL|WARNING|NOTICE|NOTE)\s*:\s", re.IGNORECASE)
+"""How people begin a rule that matters, and programs a line of a log."""
+_REPORTS = re.compile(
+    r"\b(?:logs?|output|console|terminal|std(?:err|out)|says?|(?<!\bI )said|prints?|printed|shows?|showed"
+    r"|reports?|reported|got|gets?|gave|errors?|warnings?|saw|sees?|response|returned|returns)\b",
+    re.IGNORECASE,
+)
+"""Words of a line that announces what a program said."""
+_TELLS = re.compile(
+    r"(?:use|keep|limit|stay|set|have|write|make|allow|give|take|at|max(?:imum)?|no)\b", re.IGNORECASE
+)
+_IN_QUOTES = re.compile(r"`[^`]*`|\"[^\"]*\"")
+_CODE = re.compile(r"[{}();=<>]")
+_PROSE = re.compile(r"(?<!\S)[^\W\d_][\w'’-]*[.,:;!]?(?!\S)|[^\x00-\x7f]{4,}")
+PROSE_WORDS: Final = 3
+_WITHOUT_CODE_SIGNS = str.maketrans("", "", "{}()[];=<>|\\$&*#@~^+_")
+_GOES_ON = re.compile(
+    r"(?:unless|until|except|if|when|while|because|before|after|without|and|or|but|nor|that|which|to|for"
+    r"|with|in|on|of"
+    r"|as|than|so|by|at|from|wenn|bevor|ohne|außer|und|oder|sauf|sans|et|ou|si|salvo|sin|y|o)\b",
+    re.IGNORECASE,
+)
+"""Words with which a line goes on however short the one before it is."""
+_KEEPS = re.compile(r"(?:please\s+|and\s+|but\s+|also\s+)*(?:keep|leave|make\s+sure|ensure)\b", re.IGNORECASE)
+_HEADING = re.compile(r"\s*#{1,6}\s+\S|\s*(?P<bold>\*\*|__)(?:(?!(?P=bold)).){1,200}(?P=bold)\s*[:：]?\s*\Z")
+"""A heading of Markdown's, or a line that is bold as a whole."""
+_MARKUP = re.compile(
+    r"^\s*#{1,6}\s+|\s#++\s*+$|(?<!\w)[*_]{1,3}|[*_]{1,3}(?!\w)|</?(?:b|strong|em|i|u|mark)>", re.IGNORECASE
+)
+_BOLD = re.compile(
+    r"\*\*(?=[^\s*])[^*\n]{1,200}\*\*|(?<![\w.])__(?=[^\s_])[^_\n]{1,200}__(?![\w(.])"
+    r"|</?(?:b|strong|em|i|u|mark)>",
+    re.IGNORECASE,
+)
+"""Words in bold, and tags that set words off: their signs are not a sign of code."""
+_FENCE = re.compile(r"^[ \t>]*+(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)?(?:```|~~~)", re.MULTILINE)
+_REPORTED = re.compile(
+    r"^(?=[^\n]{1,200}[:：][ \t*_]*$)(?![ \t]*(?:I|we)\b)[^\n]*\b(?:says?|said|states?|stated|reads|wrote"
+    r"|writes|written|shows?|showed"
+    r"|prints?|printed|outputs?|outputted|tells?|told\s+me|returned|returns|replied|answered|mentions?"
+    r"|contains?|got|gave|according|quote[sd]?|quoting"
+    r"|excerpt|copied|pasted|paste|readme|docs?|documentation|email|e-mail|mail|message|slack|ticket"
+    r"|issue|comment|log|logs|review(?:er)?"
+    r"|file|page|article|snippet|text|\w+\.(?:md|txt|rst|log)|from|sagt\w*|schreibt|schrieb|steht|meldet"
+    r"|lautet|dit|[ée]crit|affiche|indique"
+    r"|dice|dijo|muestra|pone|diz|disse|mostra|zegt|schrijft|säger|skriver|siger|sier|mówi|pisze|говорит"
+    r"|пишет|сказано|написано|diyor|yazıyor"
+    r")\b[^\n]*$|^[^\n]{0,200}(?:说|写|写着|表示|書いて|言って|あります|말|적혀)[^\n]{0,40}[:：][ \t]*$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A line that announces somebody's words."""
+BLANKS: Final = 3
+"""At most so many blank lines stand between a line and the list that it announces."""
+_HASHES = re.compile(r"^\s*#{1,6}\s+|\s#++\s*+$")
+_ENDS: Final = ":：;,.!。；，！"
+_OPEN_END = re.compile(
+    r"(?:[:：\-–—…>↓⬇👇]|\.\.\.)\ufe0f?\Z|\b(?:to|from|into|of|in|on|with|the|any|either|touch|change)\Z",
+    re.IGNORECASE,
+)
+"""How a line ends that something has to follow."""
+_REFERS = re.compile(
+    r"\b(?:following|below|(?:any|none|all|one|each|either)\s+of\s+(?:this|these|those)|these(?:\s+\w+)?\W*\Z"
+    r"|folgende[ns]?|suivante?s?|siguientes?|seguintes?|seguenti|volgende|följande)\b|以下|下列|다음",
+    re.IGNORECASE,
+)
+"""Words that point to what stands below."""
+_LEAD_NAMES = r"""
+(?:non[- ]?goals?|out\s+of\s+(?:scope|bounds)|do\s?n['’`]?t['’`]?s|do\s+nots|no[- ]?go['’`]?e?s?|restrictions?
+|constraints?|limit(?:ation)?s|no|taboos?)
+"""
+_LEAD_CUES = r"""
+(?:never|do\s*n['’`]?t|do\s+not|(?:must|should|shall|may|can|will|could|would)(?:\s+not|\s*n['’`]?t)
+    |cannot|avoid
+|refrain|(?:not|n['’`]t)\s+(?:be\s+)?(?:allowed|permitted|ok(?:ay)?|acceptable|to\s+(?:do|touch|change|use))
+|forbidden|prohibited|disallowed|banned|off[- ]limits|hands\s+off|under\s+no\s+circumstances|stay\s+away
+|not\s*(?=\W*\Z))
+"""
+_LEAD_FILLERS = r"""
+(?:(?:please|also|and|but|or|so|then|you|we|they|it|agents?|ever|do|be|is|are|have|to|the|a|an|any|all|of
+    |this|that
+|these|those|following|below|here|things?|stuff|anything|everything|what|which|strictly|absolutely
+  |completely|explicitly|touch
+|change|edit|modify|use|delete|remove|add|rename|move|run|do|list|files?|folders?|directories|paths?
+  |items?|actions?
+|commands?|ones?|from|in|on|at|by|with|as|me|must|should|may|can|will|ok(?:ay)?|allowed|permitted|important
+|critical|warning|note|hard|limits?)\b|[^\w\n])*+
+"""
+_BARE_LEAD = re.compile(
+    rf"\A{_LEAD_FILLERS}(?:{_LEAD_CUES}(?!\w){_LEAD_FILLERS})++\Z|\A[\W\d]*{_LEAD_NAMES}\W*\Z",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""A prohibition, or the name of one, that does not say what is prohibited: the lines below it do."""
+LEAD_WORDS: Final = 3
+"""A line of at most so many words, with a negation and no full stop, takes the list below it along."""
+LEAD_CHARS: Final = 160
+
+_ABBREVIATED = re.compile(
+    r"\b(?:(?i:e\.g|i\.e|etc|vs|cf|resp|approx|incl|nr|dr|mr|mrs|fig|bzw|ca|z\.\s?B|p\.\s?ex)|[A-Z])\.$"
+)
+
+
+class Said(Struct, frozen=True):
+    """A sentence, on one line."""
+
+    text: str
+    lines: tuple[str, ...] = ()
+    """The lines it stood on, where they are several: without the signs of a list in front."""
+    is_sure: bool = True
+    """False if a line announces it as somebody's words, or if it stands between two fences."""
+
+
+def typed_sentences(item: Item) -> Iterator[str]:
+    """The sentences that the user typed in this message, as they were typed, in order; a sentence over
+    several lines on one. Nothing where no person wrote the message.
+
+    Of a message above `lines.OWN_WORDS_CHARS` the first and the last quarter of that count as typed.
+    O(characters).
+    """
+    for said in typed(item):
+        yield said.text
+
+
+def typed(item: Item) -> Iterator[Said]:
+    """The same, each with the lines that it stood on."""
+    message = item.message
+    if message.role != "user":
+        return
+    for block in message.content:
+        if isinstance(block, Text) and author_of(message, block) == USER:
+            yield from _said_in_parts(block.text, typed_parts(block.text, spans_of(message, block)))
+
+
+def _said_in_parts(text: str, parts: Iterable[tuple[int, int, bool]]) -> Iterator[Said]:
+    """The sentences of a block's typed parts.
+
+    Which fences belong together cannot always be told: of several, the text between the first and the last
+    may be pasted too. So may all that follows a line such as `The README says:`.
+    """
+    fences = [found.start() for found in _FENCE.finditer(text)]
+    first, last = (fences[0], fences[-1]) if len(fences) > 2 else (len(text), len(text))
+    is_reported = False
+    for start, end, is_own in parts:
+        if not is_own:
+            continue
+        part = text[start:end]
+        report = _REPORTED.search(part)
+        sure: frozenset[str] | None = None
+        if is_reported or first <= start < last:
+            sure = frozenset()
+        elif report is not None:
+            sure = frozenset(said.text for said in _said_in(part[: report.start()]))
+        is_reported = is_reported or report is not None
+        for said in _said_in(part):
+            yield said if sure is None or said.text in sure else _doubtful(said)
+
+
+def _doubtful(said: Said) -> Said:
+    return Said(said.text, said.lines, is_sure=False)
+
+
+def sentences_in(text: str) -> Iterator[str]:
+    """The sentences of a text, without the lines in it that were copied from somewhere. O(characters)."""
+    for said in _said_in(text):
+        yield said.text
+
+
+def _said_in(text: str) -> Iterator[Said]:
+    """The sentences of a text. One that sets a limit and announces what it is about takes the list below it
+    along: what is forbidden in a list is not to be read as a wish."""
+    lines = list(_typed_lines(visible_lines(text)))
+    at = 0
+    while at < len(lines):
+        line, at = lines[at], at + 1
+        if not line.text:
+            continue
+        parts = list(_whole(sentences(line.text)))
+        lead = parts[-1] if parts else ""
+        opens = _opening(lead, is_line=len(parts) == 1)
+        below = at + _length_of_list(lines, at, opens) if opens else at
+        items = [item for item in lines[at:below] if item.text]
+        if not items or not (_forbids(lead) or not all(_leaves_no_choice(item.text) for item in items)):
+            yield from (_on_lines(part, line) for part in parts)
+            continue
+        yield from (_on_lines(part, line) for part in parts[:-1])
+        yield from _with_list(lead, items)
+        at = below
+
+
+def _on_lines(sentence: str, line: _Line) -> Said:
+    return Said(sentence, tuple(one for one in line.lines if one in sentence))
+
+
+NO_LIST, ITEMS, LINES, ANY_LINES = range(4)
+"""What a line takes along: nothing, the items below it, also short lines, or also long ones."""
+
+
+def _opening(sentence: str, *, is_line: bool) -> int:
+    """What a sentence takes along of what stands below it. `is_line`: it is all that its line holds."""
+    if len(sentence) > LEAD_CHARS and not sentence.endswith((":", "：")):
+        return NO_LIST
+    bare = _without_markup(without_bullet(sentence))
+    if is_line and len(bare) <= LEAD_CHARS and _BARE_LEAD.match(bare) is not None:
+        return ANY_LINES
+    demands = _leaves_no_choice(bare) or _KEEPS.match(bare) is not None
+    has_open_end = _OPEN_END.search(bare) is not None
+    if bare.endswith((":", "：")):
+        return LINES if demands or (_forbids(bare) and len(bare.split()) <= LEAD_WORDS) else NO_LIST
+    if not is_line or not (demands or _forbids(bare)):
+        return NO_LIST
+    if _HEADING.match(sentence) is not None:
+        return LINES
+    if demands and has_open_end:
+        return LINES
+    if demands and _REFERS.search(bare) is not None:
+        return ITEMS
+    is_short = len(bare.split()) <= LEAD_WORDS and bare[-1:] not in ".!?。！？"
+    return ITEMS if is_short and _forbids(bare) else NO_LIST
+
+
+def _without_markup(line: str) -> str:
+    return _MARKUP.sub("", line).strip()
+
+
+def _forbids(sentence: str) -> bool:
+    return pattern(NEGATIVE).search(sentence) is not None
+
+
+def _leaves_no_choice(sentence: str) -> bool:
+    return pattern(STRONG, LIMIT, OTHERS).search(sentence) is not None
+
+
+def _length_of_list(lines: list[_Line], at: int, opens: int) -> int:
+    """How many lines from `at` on are a list: the items, or the short lines up to the next blank one."""
+    first = next((nth for nth in range(at, min(at + BLANKS + 1, len(lines))) if lines[nth].text), at)
+    if first == len(lines):
+        return 0
+    if not lines[first].is_item:
+        # A line without the sign of an item belongs to what is right above it, or to a heading.
+        if opens < LINES or (first > at and opens < ANY_LINES and not lines[at - 1].is_heading):
+            return 0
+        most = LIST_CHARS if opens == ANY_LINES else ITEM_CHARS
+        end = first
+        while end < len(lines) and 0 < len(lines[end].text) <= most and not _begins_another(lines[end]):
+            end += 1
+        return end - at if end > first else 0
+    end = last = first
+    while end < len(lines) and (lines[end].is_item or not lines[end].text or lines[end].is_indented):
+        end += 1
+        if lines[end - 1].text:
+            last = end
+    return last - at
+
+
+def _begins_another(line: _Line) -> bool:
+    """Whether a line among those of a list without signs is no more of it."""
+    return (
+        line.is_item
+        or line.is_heading
+        or line.text.endswith((":", "："))
+        or _opening(line.text, is_line=True) > ITEMS
+    )
+
+
+def _with_list(lead: str, items: list[_Line]) -> Iterator[Said]:
+    """The items behind what they are items of, once more where they are too many for one sentence."""
+    shown = _HASHES.sub("", lead).strip()
+    begin = shown if _without_markup(shown)[-1:] in _ENDS else f"{shown}:"
+    text, lines = begin, [lead, without_bullet(lead)]
+    for item in items:
+        if text != begin and len(text) + len(item.text) + 2 > LIST_CHARS:
+            yield Said(text, tuple(lines))
+            text, lines = begin, [lead, without_bullet(lead)]
+        between = " " if text == begin or text.endswith(tuple(_ENDS)) else "; "
+        text = f"{text}{between}{item.text}"
+        lines += item.lines or (item.text,)
+    yield Said(text, tuple(lines))
+
+
+def without_bullet(line: str) -> str:
+    """`line` without the sign of a list in front."""
+    return _BULLET.sub("", visible_lines(line), count=1).strip()
+
+
+class _Line(Struct, frozen=True):
+    """A typed line, with those that it goes on in; empty for a blank one."""
+
+    text: str
+    is_item: bool = False
+    is_indented: bool = False
+    is_heading: bool = False
+    lines: tuple[str, ...] = ()
+    """Those it was put together of, where they are several."""
+
+
+_BLANK: Final = _Line("")
+
+
+def _typed_lines(text: str) -> Iterator[_Line]:
+    """The typed lines of a text, those that belong together as one, and the blank ones between."""
+    block: list[str] = []
+    before = ""
+    for line in (*_without_common_indent(text.split("\n")), ""):
+        if line.strip():
+            block.append(line)
+            continue
+        lines = _typed_of(block, before)
+        yield from _joined(lines)
+        yield _BLANK
+        before = block[-1] if lines else before
+        block = []
+
+
+def _without_common_indent(lines: list[str]) -> list[str]:
+    """A message that is indented as a whole is no quotation."""
+    indents = {line[: len(line) - len(line.lstrip(" \t"))] for line in lines if line.strip()}
+    common = min(indents, key=len, default="")
+    if not common or not all(indent.startswith(common) for indent in indents):
+        return lines
+    return [line.removeprefix(common) for line in lines]
+
+
+def _typed_of(block: list[str], before: str) -> list[str]:
+    """The typed lines of those between two blank ones. What looks like a program's line is one in a run of
+    at least two; one by itself may be a person's `WARNING: never do this`. So may several, if all of them
+    demand something and no line in front of them announces a program's words. `before`: the last line in
+    front of the block."""
+    kinds = [_kind(line) for line in block]
+    if _are_labelled_demands(block, kinds, before):
+        return block
+    foreign = [kind == CERTAIN for kind in kinds]
+    for nth, kind in enumerate(kinds):
+        if kind == LIKELY:
+            run = (nth and kinds[nth - 1] != TYPED) or (nth + 1 < len(kinds) and kinds[nth + 1] != TYPED)
+            foreign[nth] = bool(run) or _is_told(block[nth])
+    looks = sum(kind != TYPED for kind in kinds)
+    if len(block) >= LOG_LINES and any(foreign) and looks >= LOG_SHARE * len(block):
+        # People write before and after what they paste.
+        first = block[:1] if not foreign[0] and _demands(block[0]) else []
+        return first + (block[-1:] if not foreign[-1] else [])
+    return [line for line, is_foreign in zip(block, foreign, strict=True) if not is_foreign]
+
+
+def _are_labelled_demands(block: list[str], kinds: list[int], before: str) -> bool:
+    """Whether all lines that look like a program's are rules with a label, as people write them."""
+    likely = [nth for nth, kind in enumerate(kinds) if kind != TYPED]
+    if not all(_LABELLED.match(block[nth]) is not None and _demands(block[nth]) for nth in likely):
+        return False
+    lead = (before, *block)[likely[0]].strip() if likely else ""
+    return not (lead.endswith((":", "：")) and _REPORTS.search(lead) is not None and not _demands(lead))
+
+
+def _demands(text: str) -> bool:
+    return pattern(STRONG, OTHERS).search(_IN_QUOTES.sub(" ", text)) is not None
+
+
+def _is_told(line: str) -> bool:
+    """Whether a line reports a limit, as `WARN: capped at 30s` does, and sets none."""
+    if pattern(LIMIT).search(line) is None or _demands(line):
+        return False
+    head = _LIKELY.match(line)
+    return _TELLS.match(line[head.end() if head is not None else 0 :].lstrip()) is None
+
+
+TYPED, LIKELY, CERTAIN = range(3)
+
+
+def _kind(line: str) -> int:
+    """Whether a line was quoted or copied: from a log, a file, a terminal, another's message."""
+    if line.lstrip().startswith((">", "|")):
+        return CERTAIN
+    is_item = _BULLET.match(line) is not None
+    if line.startswith(("    ", "\t")) and not is_item:
+        return CERTAIN
+    bare = line.strip()
+    if not is_item and _CERTAIN.match(bare) is not None:
+        return CERTAIN
+    plain = _BOLD.sub("", bare)
+    signs = len(plain) - len(plain.translate(_WITHOUT_CODE_SIGNS))
+    if (signs >= 4 and signs * 8 > len(bare)) or '":' in bare or '"}' in bare or r"\n\n" in bare:
+        return TYPED if _is_prose(bare) else CERTAIN
+    return LIKELY if not is_item and _LIKELY.match(bare) is not None else TYPED
+
+
+def _is_prose(bare: str) -> bool:
+    """Whether a line with the signs of code or data is a demand that names some: it demands before the first
+    sign, and has words besides."""
+    bare = _IN_QUOTES.sub(" ", without_bullet(bare))
+    code = _CODE.search(bare)
+    return (
+        _demands(bare[: code.start()] if code is not None else bare)
+        and len(_PROSE.findall(bare)) >= PROSE_WORDS
+    )
+
+
+def _joined(lines: list[str]) -> Iterator[_Line]:
+    """`lines` with what was wrapped put on one line again."""
+    waiting: list[str] = []
+    begins = ""
+    for line in lines:
+        bare = line.strip()
+        if waiting and _BULLET.match(line) is None and _goes_on(waiting, bare):
+            waiting.append(bare)
+            continue
+        if waiting:
+            yield _line(begins, waiting)
+        begins, waiting = line, [without_bullet(line)]
+    if waiting:
+        yield _line(begins, waiting)
+
+
+def _goes_on(lines: list[str], bare: str) -> bool:
+    """Whether `bare` is the rest of a line that was wrapped."""
+    if lines[-1].endswith((".", "!", "?", ":", ";", "。", "！", "？", "：")) or not bare[:1].islower():
+        return False
+    return sum(map(len, lines)) >= WRAPPED_CHARS or _GOES_ON.match(bare) is not None
+
+
+def _line(begins: str, lines: list[str]) -> _Line:
+    return _Line(
+        " ".join(lines),
+        is_item=_BULLET.match(begins) is not None,
+        is_indented=begins[:1] in (" ", "\t"),
+        is_heading=_HEADING.match(begins) is not None,
+        lines=tuple(lines) if len(lines) > 1 else (),
+    )
+
+
+def _whole(parts: list[str]) -> Iterator[str]:
+    """Sentences, those that were parted after an abbreviation put together again."""
+    waiting = ""
+    for part in parts:
+        waiting = f"{waiting} {part.strip()}" if waiting else part.strip()
+        if _ABBREVIATED.search(waiting[-12:]) is None:
+            yield waiting
+            waiting = ""
+    if waiting:
+        yield waiting

@@ -1,0 +1,236 @@
+"""A message's texts, and the units in them: the lines that a record can quote.
+
+Parted the same way whenever they are read: what was once found out about the n-th unit stays true of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.authors.authors import USER as AUTHOR_USER
+from compactd.core.authors.authors import author_of, spans_of
+from compactd.core.authors.typed_parts import typed_parts
+from compactd.core.extract.file_operations import (
+    MAX_PATH_CHARS,
+    PATH_ARGUMENTS,
+    arguments_of,
+    is_change,
+    paths_in,
+)
+from compactd.core.extract.line_roles import (
+    ARGUMENT,
+    ASSISTANT,
+    HEADER,
+    NOTE,
+    RESULT,
+    SHELL,
+    SUMMARY,
+    TODO,
+    USER,
+    argument_texts,
+    in_header,
+    result_role,
+)
+from compactd.core.history.entries import Item, is_summary
+from compactd.core.text.atoms import atoms, plain_path, sentences
+from compactd.core.text.visible import file_name
+from compactd.protocol.messages import Document, Text, ToolCall, ToolResult
+
+SENTENCE_CHARS: Final = 160
+"""Prose lines from this length on are parted into sentences."""
+LONG_LINE_CHARS: Final = 300
+PIECE_CHARS: Final = 240
+"""Longer lines are cut at white space into pieces of at most this."""
+LOW_VALUE_CHARS: Final = 600
+"""Pieces of a line longer than this are rarely worth their tokens: logs, minified code, data."""
+LINE_CHARS: Final = 64_000
+"""Of a longer line the head is looked at: it is data, and one call on it would hold the interpreter."""
+WINDOW_CHARS: Final = 200_000
+"""Texts are parted into lines in steps of this, for the same reason."""
+
+_REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
+_LINE_NUMBER = re.compile(r"\s*\d+(?:→|\| ?)")
+_UNPRINTABLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ud800-\udfff]")
+_SOFT_ENDS = re.compile("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+"""Ends of lines within a line: words on both sides stay apart."""
+_PLANS = re.compile(r"todo|plan|task|checklist|progress", re.IGNORECASE)
+"""Names of tools that note what is to be done."""
+_OUR_TAGS = frozenset(("<read-files>", "</read-files>", "<modified-files>", "</modified-files>"))
+
+
+class Unit(Struct, frozen=True, array_like=True, gc=False):
+    """A line, or a piece of one, that a record can quote."""
+
+    text: str
+    low: bool = False
+    """A piece of a very long line."""
+
+
+class Source(Struct, frozen=True, array_like=True, gc=False):
+    """A text of a message, as a part is made of it."""
+
+    role: int
+    text: str
+    call_id: str | None = None
+    prose: bool = False
+
+
+class Call(Struct, frozen=True, array_like=True, gc=False):
+    """A call as its result needs to know it."""
+
+    call_id: str
+    role: int
+    """The role of its result's lines."""
+    files: tuple[str, ...]
+    """As they were given."""
+    changes: bool
+
+
+def lines_of(text: str) -> Iterator[str]:
+    """The lines of a text, in steps that do not hold the interpreter."""
+    start = 0
+    while len(text) - start > WINDOW_CHARS:
+        end = text.rfind("\n", start, start + WINDOW_CHARS) + 1
+        end = end or text.find("\n", start + WINDOW_CHARS) + 1 or len(text)
+        yield from text[start : end - 1 if text[end - 1] == "\n" else end].split("\n")
+        start = end
+    yield from text[start:].split("\n")
+
+
+def without_reminders(text: str) -> str:
+    """`text` without what the agent's program put between `<system-reminder>` tags."""
+    kept: list[str] = []
+    at = 0
+    while (start := text.find(_REMINDER, at)) >= 0:
+        end = text.find(_REMINDER_END, start)
+        if end < 0:
+            break
+        kept.append(text[at:start])
+        at = end + len(_REMINDER_END)
+    return text if not kept else "\n".join((*kept, text[at:]))
+
+
+def printable(line: str) -> str:
+    """`line` without terminal codes and the like; empty where leaving them out would make an atom."""
+    if _UNPRINTABLE.search(line) is None:
+        return line
+    bare = _UNPRINTABLE.sub("", _SOFT_ENDS.sub(" ", line.rpartition("\r")[2]))
+    return bare if atoms(line).keys() >= atoms(bare).keys() else ""
+
+
+def without_directory(line: str, directory: str) -> str:
+    """`line` without the directory before its paths, where each path is then one that `line` holds."""
+    bare = line.replace(directory, "")
+    past = {(kind, plain_path(value, directory)) for kind, value in atoms(line)}
+    return bare if past.issuperset(atoms(bare)) else line
+
+
+def _pieces(line: str) -> Iterator[str]:
+    """`line` at white space into pieces of at most `PIECE_CHARS`; longer unbroken runs are left out."""
+    piece: list[str] = []
+    size = 0
+    for chunk in line.split():
+        if len(chunk) > PIECE_CHARS:
+            continue
+        if size + len(chunk) > PIECE_CHARS and piece:
+            yield " ".join(piece)
+            piece, size = [], 0
+        piece.append(chunk)
+        size += len(chunk) + 1
+    if piece:
+        yield " ".join(piece)
+
+
+def split(source: Source) -> Iterator[Unit]:
+    """The units of a text, in order, those too large to be quoted among them. O(length)."""
+    if source.role == HEADER:
+        yield Unit(source.text)
+        return
+    text, prose = without_reminders(source.text), source.prose
+    numbered = "→" in text or "|" in text
+    for raw in lines_of(text):
+        line = raw[:LINE_CHARS].rstrip()
+        if len(line) < 2:
+            continue
+        if numbered and (match := _LINE_NUMBER.match(line)) is not None:
+            line = line[match.end() :]
+        if not line.isprintable():
+            line = printable(line)
+        length = len(line)
+        if length < SENTENCE_CHARS or (length <= LONG_LINE_CHARS and not prose):
+            bare = line.strip()
+            if len(bare) >= 2 and bare not in _OUR_TAGS:
+                yield Unit(line)
+            continue
+        for sentence in sentences(line) if prose else (line,):
+            if len(sentence) > LONG_LINE_CHARS:
+                low = len(raw) > LOW_VALUE_CHARS and not prose
+                for piece in _pieces(sentence):
+                    yield Unit(piece, low)
+            elif len(sentence.strip()) >= 2:
+                yield Unit(sentence)
+
+
+def sources(item: Item, calls: list[Call], texts: list[str]) -> Iterator[Source]:
+    """The texts that a message's parts are made of, in order. Adds its calls, and its texts as they came."""
+    for block in item.message.content:
+        match block:
+            case Text(text=text):
+                texts.append(text)
+                yield from _said(item, block)
+            case Document(text=str() as text):
+                texts.append(text)
+                yield Source(RESULT, text)
+            case ToolCall():
+                yield from _called(block, calls, texts)
+            case ToolResult(call_id=call_id, content=content):
+                result = content if isinstance(content, str) else joined(content)
+                texts.append(result)
+                yield Source(RESULT, result, call_id)
+            case _:
+                pass
+
+
+def _said(item: Item, block: Text) -> Iterator[Source]:
+    message, text = item.message, block.text
+    meta = message.meta
+    if is_summary(message):
+        yield Source(SUMMARY, text, prose=True)
+    elif message.role == "assistant" and author_of(message, block) == "assistant":
+        yield Source(ASSISTANT, text, prose=True)
+    elif meta is not None and meta.kind == "bash_execution":
+        yield Source(SHELL, text)
+    elif author_of(message, block) != AUTHOR_USER:
+        yield Source(NOTE, text, prose=True)
+    else:
+        for start, end, is_own in typed_parts(text, spans_of(message, block)):
+            yield Source(USER if is_own else NOTE, text[start:end], prose=is_own)
+
+
+def _called(block: ToolCall, calls: list[Call], texts: list[str]) -> Iterator[Source]:
+    arguments = arguments_of(block)
+    shown = [block.name]
+    rest: list[Source] = []
+    for name, value in arguments.items():
+        is_path = name in PATH_ARGUMENTS and isinstance(value, str) and 0 < len(value) <= MAX_PATH_CHARS
+        if is_path or (isinstance(value, str) and in_header(name, value)):
+            shown.append(file_name(str(value).strip()) if is_path else str(value).strip())
+            texts.append(str(value))
+        else:
+            for role, text in argument_texts(name, value):
+                # A list of tickets, say, is no plan of the agent's.
+                is_plan = role != TODO or _PLANS.search(block.name) is not None
+                rest.append(Source(role if is_plan else ARGUMENT, text, block.call_id))
+                texts.append(text)
+    role = result_role(block.name, arguments)
+    calls.append(Call(block.call_id, role, paths_in(arguments), is_change(arguments)))
+    yield Source(HEADER, printable(" ".join(shown)) or block.name, block.call_id)
+    yield from rest
+
+
+def joined(blocks: Iterable[object]) -> str:
+    return "\n".join(b.text for b in blocks if isinstance(b, Text))

@@ -1,0 +1,150 @@
+"""The files that the last turns worked on, and the text of each as the session saw it last, where it saw it
+whole: what a full read showed, what a write wrote, and what later edits made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.core.extract.facts import without_reminders
+from compactd.core.extract.file_operations import (
+    Json,
+    arguments_of,
+    is_change,
+    is_search,
+    ledger_of,
+    paths_in,
+    use_of,
+)
+from compactd.core.extract.line_roles import READ, result_role
+from compactd.core.history.entries import Item, is_summary
+from compactd.core.history.message_kinds import is_request
+from compactd.core.history.tool_pairs import match
+from compactd.core.text.tool_results import text_of_result
+from compactd.protocol.messages import ToolCall, ToolResult
+
+TURNS: Final = 3
+"""The newest user turns are looked at."""
+MESSAGES: Final = 300
+"""At most so many messages: a turn can be a whole day's work."""
+FILES: Final = 20
+SEEN_CHARS: Final = 1_000_000
+"""A longer text is not compared."""
+CUT_LINE_CHARS: Final = 1_990
+"""Programs cut lines from about 2,000 characters on (Claude Code, OpenCode; seen 2026-11)."""
+
+_PARTIAL_ARGUMENTS = """
+offset limit start end start_line end_line startLine endLine line lines line_start line_end range view_range
+head tail page pages max_lines from to around
+"""
+_PARTIAL = frozenset(_PARTIAL_ARGUMENTS.split())
+"""Arguments that ask for a part of a file."""
+
+_WHOLE = ("content", "contents", "file_text", "new_content")
+_EDITS = tuple(
+    tuple(pair.split("/"))
+    for pair in ("old_string/new_string", "old_str/new_str", "oldString/newString", "oldText/newText")
+)
+_NUMBERED = re.compile(r"\s*(\d{1,9})(?:→|\t|\| ?)(.*)\Z", re.DOTALL)
+_CUT = re.compile(r"truncated|\bmore lines\b|\bnot shown\b|\[\.\.\.|…\s*\Z", re.IGNORECASE)
+
+
+class Seen(Struct, frozen=True):
+    """A file as the session knows it."""
+
+    path: str
+    """As the conversation names it."""
+    text: str | None
+    """The whole of it; none where the session did not see all of it."""
+
+
+def last_files(items: Sequence[Item]) -> tuple[Seen, ...]:
+    """The files of the last `TURNS` turns, the one touched last first, at most `FILES`. `items` are
+    originals, oldest first. O(text of those turns)."""
+    first, turns = max(0, len(items) - MESSAGES), 0
+    for index in range(len(items) - 1, first - 1, -1):
+        turns += is_request(items[index].message)
+        if turns == TURNS:
+            first = index
+            break
+    recent = [item for item in items[first:] if not is_summary(item.message)]
+    names = ledger_of(use_of(item) for item in recent).newest_first[:FILES]
+    known = _texts(recent, frozenset(names))
+    return tuple(Seen(path, known.get(path)) for path in names)
+
+
+def shows(seen: str, disk: str) -> bool | None:
+    """Whether `disk` is what was seen; none where that cannot be told: a part was seen, or a cut text."""
+    mine, other = _plain(seen), _plain(disk)
+    if mine == other:
+        return True
+    if other.startswith(mine) or any(len(line) >= CUT_LINE_CHARS for line in mine.split("\n")):
+        return None
+    return None if _CUT.search(mine[-400:]) is not None and _CUT.search(other[-400:]) is None else False
+
+
+def _texts(items: Sequence[Item], names: frozenset[str]) -> dict[str, str | None]:
+    """What is known of these files at the end."""
+    known: dict[str, str | None] = {}
+    result_of = match(items).result_of
+    for index, item in enumerate(items):
+        for path in (*item.modified,):
+            known[path] = None
+        for at, block in enumerate(item.message.content):
+            if not isinstance(block, ToolCall):
+                continue
+            place = result_of.get((index, at))
+            result = items[place[0]].message.content[place[1]] if place is not None else None
+            if not isinstance(result, ToolResult) or result.is_error:
+                continue
+            arguments = arguments_of(block)
+            paths = [path for path in paths_in(arguments) if path in names]
+            if is_change(arguments):
+                for path in paths:
+                    known[path] = _changed(known.get(path), arguments) if len(paths) == 1 else None
+            elif len(paths) == 1 and not is_search(block.name):
+                text = _read(block.name, arguments, text_of_result(result))
+                if text is not None or paths[0] not in known:
+                    known[paths[0]] = text
+    return known
+
+
+def _changed(text: str | None, arguments: Mapping[str, Json]) -> str | None:
+    """What a change makes of a file."""
+    if (edits := arguments.get("edits")) is not None:
+        for edit in edits if isinstance(edits, list) else ():
+            text = _changed(text, edit) if isinstance(edit, dict) else None
+        return text if isinstance(edits, list) else None
+    for old_name, new_name in _EDITS:
+        old, new = arguments.get(old_name), arguments.get(new_name)
+        if isinstance(old, str) and isinstance(new, str):
+            if text is None or not old or old not in text:
+                return None
+            everywhere = arguments.get("replace_all") is True or arguments.get("replaceAll") is True
+            return text.replace(old, new, -1 if everywhere else 1)
+    for name in _WHOLE:
+        whole = arguments.get(name)
+        if isinstance(whole, str) and not any(key in arguments for key in ("insert_line", "mode", "append")):
+            return whole if len(whole) <= SEEN_CHARS else None
+    return None
+
+
+def _read(name: str, arguments: Mapping[str, Json], result: str) -> str | None:
+    """The file that a read showed, if it showed all of it."""
+    if result_role(name, arguments) != READ or len(result) > SEEN_CHARS:
+        return None
+    if any(key in _PARTIAL and value is not None for key, value in arguments.items()):
+        return None
+    lines = without_reminders(result).rstrip("\n").split("\n")
+    found = [_NUMBERED.match(line) for line in lines]
+    numbers = [int(match[1]) for match in found if match is not None]
+    if len(numbers) == len(lines) and numbers == list(range(1, len(lines) + 1)):
+        return "\n".join(match[2] for match in found if match is not None)
+    return "\n".join(lines)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip("\n")

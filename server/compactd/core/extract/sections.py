@@ -1,0 +1,160 @@
+"""What was picked, under its headings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from compactd.core.constraints.constraints import bullets, without_them
+from compactd.core.extract.conversation import Conversation
+from compactd.core.extract.line_roles import ASSISTANT, HEADER, NOTE, RESULT_ROLES, TODO, USER
+from compactd.core.text.quoting import neutral
+from compactd.core.text.summary_format import (
+    BLOCKED,
+    CHANGES,
+    CONSTRAINTS,
+    CONTEXT,
+    DECISIONS,
+    DONE,
+    FAILURES,
+    GOAL,
+    HEADINGS,
+    IN_PROGRESS,
+    NEXT,
+    SECTIONS,
+    Layout,
+)
+
+_BULLET = re.compile(r"\A(?:[-*•] |\d+[.)] )")
+
+
+def sections(
+    conversation: Conversation, picks: Sequence[int], layout: Layout = SECTIONS
+) -> dict[str, list[str]]:
+    """The lines of each section, in the order of the conversation. O(picks)."""
+    found: dict[str, list[str]] = {part: [] for part in (*HEADINGS, CHANGES, FAILURES)}
+    found[CONSTRAINTS].extend(bullets(conversation.demands.in_force))
+    groups: dict[int, list[int]] = {}
+    for i in sorted(picks):
+        groups.setdefault(conversation.group(i), []).append(i)
+    mended = conversation.mended
+    tried = conversation.tried if layout.apart else frozenset()
+    for group, members in groups.items():
+        first = conversation.place(members[0])
+        entry = conversation.order[first.item][0].entry_id
+        if first.role == USER:
+            _asked(conversation, members, entry, found)
+        elif first.role == HEADER:
+            failed = group in conversation.failed
+            blocked = failed and first.text not in mended
+            place = CONTEXT
+            if layout.apart and not failed and group in conversation.changing:
+                place = CHANGES
+            elif first.text in tried:
+                # With what failed stands what ended it.
+                place = FAILURES
+            _called(conversation, members, entry, found, failed=failed, blocked=blocked, place=place)
+        else:
+            _said(conversation, members, entry, found)
+    return found
+
+
+def _asked(
+    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+) -> None:
+    """The user's words: limits under Constraints, the rest under Goal; one bullet for neighbours. A line that
+    the user did not type (a log they pasted) is context, like any other quotation."""
+    runs: list[tuple[str, list[str]]] = []
+    for i in members:
+        place = conversation.place(i)
+        if place.role != USER:
+            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
+            continue
+        said = conversation.beside_lists(place).strip()
+        text = _BULLET.sub("", without_them(said, conversation.demands), count=1)
+        if not text:
+            continue
+        if not conversation.is_typed(place):
+            found[CONTEXT].append(_plain(conversation.quoted(place, "unknown"), entry))
+            continue
+        # What is left of a line whose limits stand above need not set one itself.
+        is_limit = place.marked and (text == _BULLET.sub("", said, count=1) or conversation.sets_limit(text))
+        heading = CONSTRAINTS if is_limit else GOAL
+        text = neutral(text)
+        if runs and runs[-1][0] == heading:
+            runs[-1][1].append(text)
+        else:
+            runs.append((heading, [text]))
+    for heading, lines in runs:
+        body = [f"- {lines[0]}", *(f"  {line}" for line in lines[1:])]
+        body[-1] += f" [{entry}]"
+        found[heading].extend(body)
+
+
+def _called(
+    conversation: Conversation,
+    members: Sequence[int],
+    entry: str,
+    found: dict[str, list[str]],
+    *,
+    failed: bool,
+    blocked: bool,
+    place: str,
+) -> None:
+    """A call alone is a step done; with lines of it or of its result it is context."""
+    head = conversation.quoted(conversation.place(members[0]), "assistant")
+    body: list[str] = []
+    for i in members[1:]:
+        line = conversation.place(i)
+        if line.role == TODO:
+            _planned(conversation.text(line), found)
+        else:
+            is_foreign = line.role in RESULT_ROLES or line.role == NOTE
+            body.append(conversation.quoted(line, "tool" if is_foreign else "assistant"))
+    if body:
+        found[place].append(f"[{entry} {head}]" if not failed else f"[{entry} {head}] failed")
+        found[place].extend(body)
+    elif blocked:
+        found[BLOCKED].append(f"- {entry} {head}: failed")
+    elif len(members) == 1:
+        found[DONE if place == CONTEXT else place].append(f"- [x] {entry} {head}")
+
+
+def _planned(entry: str, found: dict[str, list[str]]) -> None:
+    """An entry of the newest todo list."""
+    status, _, text = entry.partition(": ")
+    text = neutral(text)
+    if status in ("completed", "done"):
+        found[DONE].append(f"- [x] {text}")
+    elif status == "in_progress":
+        found[IN_PROGRESS].append(f"- [ ] {text}")
+    else:
+        found[NEXT].append(f"{len(found[NEXT]) + 1}. {text}")
+
+
+def _said(
+    conversation: Conversation, members: Sequence[int], entry: str, found: dict[str, list[str]]
+) -> None:
+    """An assistant's text, an earlier summary, a program's note, a result without its call."""
+    body: list[str] = []
+    decided: list[str] = []
+    for i in members:
+        place = conversation.place(i)
+        is_own = place.role == ASSISTANT and not conversation.is_quotation(place)
+        if is_own and place.marked:
+            text = conversation.text(place)
+            decided.append("- " + neutral(_BULLET.sub("", text.strip(), count=1)))
+        elif is_own:
+            body.append(conversation.quoted(place, "assistant"))
+        else:
+            body.append(conversation.quoted(place, "unknown"))
+    if decided:
+        decided[-1] += f" [{entry}]"
+        found[DECISIONS].extend(decided)
+    if body:
+        body[0] = _plain(body[0], entry)
+        found[CONTEXT].extend(body)
+
+
+def _plain(text: str, entry: str) -> str:
+    return f"[{entry}] {text}"

@@ -1,0 +1,1 @@
+"""The history of a session as values: entries, state, view, undo, projection."""

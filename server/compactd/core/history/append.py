@@ -1,0 +1,210 @@
+"""What an append adds to a journal: the new messages, and the usage reports that came with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from compactd.core.history.entries import Appended, Entry, EntryId, UsageReported
+from compactd.core.history.state import Fold
+from compactd.core.tokens.usage import context_size
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import Message, Usage
+
+UNFINISHED = frozenset(("aborted", "error", "cancelled", "canceled"))
+"""Stop reasons of a turn whose report is billed but is no measure of the context."""
+
+WINDOW_EXCEEDED = frozenset(("model_context_window_exceeded", "context_window_exceeded"))
+"""Stop reasons that say the window was full (Anthropic Messages API, seen 2026-10)."""
+
+LENGTH_STOPS = frozenset(("length", "max_tokens", "max_output_tokens", "MAX_TOKENS"))
+"""Stop reasons for length: OpenAI chat, Anthropic, OpenAI responses, Gemini (seen 2026-10)."""
+
+SILENT_PERCENT = 99
+"""A stop for length with input + output at this share of the window was one for want of room."""
+
+Report = tuple[Usage, bool]
+"""(what was reported, whether the output was named)."""
+
+
+class New(Struct, frozen=True, kw_only=True):
+    """What a client appends in one call."""
+
+    read: Sequence[tuple[Message, Raw]]
+    """The messages, oldest first, with their bytes in neutral shape."""
+    tokens: Sequence[int]
+    """Of each message."""
+    own_reports: Sequence[Report | None] = ()
+    """Each message's own report; empty where none has one."""
+    report: Report | None = None
+    """Of the call: the last assistant message's; beats that message's own."""
+    epoch: int | None = None
+    """Of the context that was reported on."""
+    stop_reason: str | None = None
+    """Of the last assistant message; beats that message's own."""
+    files_read: tuple[str, ...] = ()
+    files_modified: tuple[str, ...] = ()
+
+
+class Intake(Struct, frozen=True, kw_only=True):
+    """The entries that an append adds, and what its answer says."""
+
+    entries: tuple[Entry, ...]
+    messages: tuple[Message, ...]
+    """Of the entries that are `Appended`, in order."""
+    entry_ids: tuple[EntryId, ...]
+    """As long as the messages given."""
+    duplicates: tuple[str, ...]
+    """Client ids that were here already."""
+    answer: Raw | None
+    """The last new assistant message."""
+    stop_reason: str | None
+    """Of that message."""
+    report: UsageReported | None
+    """The last report."""
+
+
+def take(fold: Fold, new: New, *, at: float, estimator: str, handed_epoch: int) -> Intake:
+    """What appending `new` to the session of `fold` adds. O(new messages).
+
+    A message whose id is there with the same content is a duplicate: its old entry, and no report of its
+    own again. Raises `InvalidParams` where the id names another message, or the epoch was never handed out.
+    """
+    if new.epoch is not None and not 1 <= new.epoch <= fold.epoch:
+        raise InvalidParams(
+            f"epoch {new.epoch} was never handed out; the session is at {fold.epoch}", "$.epoch"
+        )
+    return _Taking(fold, new, at, estimator, handed_epoch if new.epoch is None else new.epoch).run()
+
+
+class _Taking:
+    """One run of `take`."""
+
+    def __init__(self, fold: Fold, new: New, at: float, estimator: str, epoch: int) -> None:
+        self._fold = fold
+        self._new = new
+        self._at = at
+        self._estimator = estimator
+        self._epoch = epoch
+        self._entries: list[Entry] = []
+        self._messages: list[Message] = []
+        self._ids: list[EntryId] = []
+        self._duplicates: list[str] = []
+        self._named: dict[str, int] = {}
+        self._report: UsageReported | None = None
+        self._answer: Raw | None = None
+        self._stop: str | None = None
+
+    def run(self) -> Intake:
+        new = self._new
+        is_answer = [message.role == "assistant" for message, _ in new.read]
+        last_answer = max((i for i, yes in enumerate(is_answer) if yes), default=None)
+        if last_answer is None and new.report is not None:
+            self._add_report(new.report, self._last_answer(), new.stop_reason)
+        parent, next_id = self._fold.leaf, int(self._fold.next_id[1:])
+        for index, (message, raw) in enumerate(new.read):
+            known = self._known(index, message)
+            if known is not None:
+                self._ids.append(known)
+                self._duplicates.append(message.id or "")
+                continue
+            entry_id = f"e{next_id + len(self._messages)}"
+            self._entries.append(self._appended(entry_id, parent, index, message, raw))
+            self._messages.append(message)
+            self._ids.append(entry_id)
+            parent = entry_id
+            if is_answer[index]:
+                self._answered(index, index == last_answer, entry_id, message, raw)
+        return Intake(
+            entries=tuple(self._entries),
+            messages=tuple(self._messages),
+            entry_ids=tuple(self._ids),
+            duplicates=tuple(self._duplicates),
+            answer=self._answer,
+            stop_reason=self._stop,
+            report=self._report,
+        )
+
+    def _appended(
+        self, entry_id: EntryId, parent: EntryId | None, index: int, message: Message, raw: Raw
+    ) -> Appended:
+        is_last = index == len(self._new.read) - 1
+        return Appended(
+            id=entry_id,
+            at=self._at,
+            tokens=(self._new.tokens[index], self._estimator),
+            message=raw,
+            parent=parent,
+            client_id=message.id,
+            read=self._new.files_read if is_last else (),
+            modified=self._new.files_modified if is_last else (),
+        )
+
+    def _answered(self, index: int, is_last: bool, entry_id: EntryId, message: Message, raw: Raw) -> None:
+        new = self._new
+        stop = (new.stop_reason if is_last else None) or message.stop_reason
+        self._answer, self._stop = raw, stop
+        report = new.own_reports[index] if new.own_reports else None
+        if is_last and new.report is not None:
+            report = new.report
+        if report is not None:
+            self._add_report(report, entry_id, stop)
+
+    def _add_report(self, report: Report, entry_id: EntryId | None, stop: str | None) -> None:
+        self._report = UsageReported(
+            at=self._at,
+            usage=report[0],
+            epoch=self._epoch,
+            entry_id=entry_id,
+            reported_output=report[1],
+            is_base=stop not in UNFINISHED and context_size(report[0]) > 0,
+            estimator=self._estimator,
+        )
+        self._entries.append(self._report)
+
+    def _known(self, index: int, message: Message) -> EntryId | None:
+        """The entry that `message` repeats, or None where it is new."""
+        name = message.id
+        if name is None:
+            return None
+        entry_id = self._fold.clients.get(name)
+        if entry_id is not None and entry_id in self._fold.redacted:
+            # Its content is gone for good: whoever sends the conversation again must not bring it back.
+            return entry_id
+        if entry_id is not None:
+            other = self._fold.originals[entry_id].message
+        elif name in self._named:
+            entry_id, other = self._ids[self._named[name]], self._new.read[self._named[name]][0]
+        else:
+            self._named[name] = index
+            return None
+        if (other.role, other.content) != (message.role, message.content):
+            raise InvalidParams(
+                f"id {name!r} names another message already; give each message an id of its own",
+                f"$.messages[{index}].id",
+            )
+        return entry_id
+
+    def _last_answer(self) -> EntryId | None:
+        for item in reversed(self._fold.items):
+            if item.message.role == "assistant":
+                return item.entry_id
+        return None
+
+
+def is_silent_overflow(report: UsageReported | None, stop_reason: str | None, window: int | None) -> bool:
+    """True where a finished answer's report shows that the window (tokens) was full.
+
+    Input with cache above it (strict), a stop for length with input + output at 99 % of it or more, or a
+    stop reason that says so (behaviour.md, Overflow, "Silent").
+    """
+    if stop_reason in WINDOW_EXCEEDED:
+        return True
+    if report is None or window is None or not report.is_base:
+        return False
+    used = context_size(report.usage)
+    if used > window:
+        return True
+    whole = used + report.usage.output_tokens
+    return stop_reason in LENGTH_STOPS and 100 * whole >= SILENT_PERCENT * window

@@ -1,0 +1,256 @@
+"""The projection: what the next model request must contain, before any provider's shape.
+
+A view may hold calls without results (a batch that is half done, a turn that was interrupted), results
+without calls, results that came late. Every provider refuses those, so the projection mends them and says
+how in `repairs`; the view itself stays as it is. Which result answers which call says `core/pairs.py`.
+(Rules: behaviour.md, "Time travel" and law 1.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.history.entries import EntryId, Item
+from compactd.core.history.tool_pairs import (
+    Pending,
+    Place,
+    is_blank,
+    match,
+    open_call_barriers,
+    open_calls,
+    pairs,
+    pending_calls,
+)
+from compactd.core.tokens.counting import Counter, block_tokens
+from compactd.protocol.messages import Block, Message, Role, ToolCall, ToolResult
+
+if TYPE_CHECKING:
+    from compactd.core.history.outline import Outline
+    from compactd.core.history.view_cache import Costs
+
+__all__ = [
+    "INTERRUPTED",
+    "Pending",
+    "Projected",
+    "Projection",
+    "Repair",
+    "open_call_barriers",
+    "open_calls",
+    "pairs",
+    "pending_calls",
+    "project",
+    "projected_tokens",
+]
+
+INTERRUPTED = "[no result: the tool call was interrupted]"
+"""The error result of a call that has none."""
+
+
+class Repair(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that the projection did so that providers accept the request."""
+
+    kind: str
+    """`missing_result`: an error result was written for a call without one · `orphan_result`: a result
+    without its call was left out · `duplicate_result`: a further result of an answered call was left out ·
+    `moved_result`: a late result stands next to its call · `renamed_call`: a `call_id` that was in use
+    already has a suffix · `empty_message`: a message without content was left out."""
+    entry_id: EntryId | None = None
+    """The message it was done to; of `missing_result` and `renamed_call` the call's."""
+    call_id: str | None = None
+    """As the client gave it."""
+
+
+class Projected(Struct, frozen=True, kw_only=True):
+    """One message of the request."""
+
+    message: Message
+    entry_id: EntryId | None = None
+    """None for a result that was written for a call without one."""
+    source: Raw | None = None
+    """The client's own bytes, where the message is unchanged."""
+    model: str | None = None
+    """The session's model when the message came; none for what was written here."""
+
+
+class Projection(Struct, frozen=True, kw_only=True):
+    """The next request's messages."""
+
+    messages: tuple[Projected, ...]
+    """In order. Every call is followed by its result before any other content; `call_id`s are unique; no
+    message is empty."""
+    repairs: tuple[Repair, ...]
+    """In the order they were done."""
+    tokens: int
+    """Estimate over `messages`: the items' tokens, without what was left out, with what was written."""
+
+
+def project(items: Sequence[Item], counter: Counter) -> Projection:
+    """What the next request must contain, of the view's `items`.
+
+    `counter` is the session's, which counted the items. Order is kept, but for results that stand elsewhere
+    than after their call: those move there. In a user message that holds results beside other content, the
+    results count as standing first: a provider's shape puts them there. Cost: O(blocks), and `counter` only
+    of what was written or left out.
+    """
+    return _Projecting(items, counter).run()
+
+
+def projected_tokens(items: Sequence[Item], outline: Outline, costs: Costs) -> int:
+    """`project(items, counter).tokens`, with the outline of `items` and the costs by `counter`.
+
+    O(messages with results that are left out or moved), and counts of those at the first time.
+    """
+    total = outline.shown
+    for index in outline.left_out.keys() | outline.moved.keys():
+        total += costs.of_message(index, partial(_shown_tokens, items, outline, index, costs.counter))
+        total -= outline.tokens(index)
+    missing = sum(outline.unanswered.values())
+    return total + (missing * costs.count(INTERRUPTED) if missing else 0)
+
+
+def _shown_tokens(items: Sequence[Item], outline: Outline, index: int, counter: Counter) -> int:
+    """What the request holds of a message with results that are left out or moved."""
+    content = items[index].message.content
+    left_out, moved = outline.left_out.get(index, ()), frozenset(outline.moved.get(index, ()))
+    gone = moved.union(left_out)
+    others = [block for at, block in enumerate(content) if at not in gone]
+    away = [content[at] for at in left_out]
+    if all(is_blank(block) for block in others):
+        if not moved:
+            return 0
+        away += others
+    return max(0, outline.tokens(index) - sum(block_tokens(block, counter) for block in away))
+
+
+def _only_results(message: Message) -> bool:
+    return all(isinstance(block, ToolResult) or is_blank(block) for block in message.content)
+
+
+class _Projecting:
+    """One run of `project`: what is known of the items, and what was emitted so far."""
+
+    def __init__(self, items: Sequence[Item], counter: Counter) -> None:
+        self._items = items
+        self._counter = counter
+        self._matched = match(items)
+        self._messages: list[Projected] = []
+        self._repairs: list[Repair] = []
+        self._tokens = 0
+        self._moved: set[Place] = set()
+        self._used_ids: set[str] = set()
+        self._next_suffix: dict[str, int] = {}
+        self._new_ids: dict[Place, str] = {}
+
+    def run(self) -> Projection:
+        for index, item in enumerate(self._items):
+            self._add(index, item)
+        return Projection(
+            messages=tuple(self._messages), repairs=tuple(self._repairs), tokens=max(0, self._tokens)
+        )
+
+    def _add(self, index: int, item: Item) -> None:
+        if all(is_blank(block) for block in item.message.content):
+            self._repair("empty_message", item.entry_id)
+            return
+        content: list[Block] = []
+        calls: list[tuple[int, ToolCall]] = []
+        left_out, moved = 0, False
+        for at, block in enumerate(item.message.content):
+            if isinstance(block, ToolCall):
+                block = self._unique((index, at), item, block)
+                calls.append((at, block))
+            elif isinstance(block, ToolResult):
+                if (index, at) in self._moved:
+                    moved = True
+                    continue
+                kind = self._matched.unpaired.get((index, at))
+                if kind is not None:
+                    self._repair(kind, item.entry_id, block.call_id)
+                    left_out += block_tokens(block, self._counter)
+                    continue
+                block = self._named((index, at), block)
+            content.append(block)
+        stays = not all(is_blank(block) for block in content)
+        if stays:
+            self._messages.append(_projected(item, tuple(content)))
+        else:
+            left_out += sum(block_tokens(block, self._counter) for block in content)
+        if stays or moved:
+            self._tokens += max(0, item.tokens - left_out)
+        if calls:
+            self._complete(index, item, calls)
+
+    def _complete(self, index: int, item: Item, calls: Sequence[tuple[int, ToolCall]]) -> None:
+        """Emits, right after the message of `calls`, the results that do not follow it by themselves."""
+        in_place_to = self._results_end(index)
+        late: dict[int, list[Block]] = {}
+        for at, call in calls:
+            place = self._matched.result_of.get((index, at))
+            if place is None:
+                self._repair("missing_result", item.entry_id, self._given_id((index, at)))
+                self._tokens += self._counter.count(INTERRUPTED)
+                self._messages.append(Projected(message=_interrupted(call)))
+            elif place[0] > in_place_to:
+                moved = self._items[place[0]]
+                result = moved.message.content[place[1]]
+                if isinstance(result, ToolResult):
+                    self._repair("moved_result", moved.entry_id, result.call_id)
+                    self._moved.add(place)
+                    late.setdefault(place[0], []).append(self._named(place, result))
+        for source, results in late.items():
+            self._messages.append(_projected(self._items[source], tuple(results), role="tool"))
+
+    def _results_end(self, index: int) -> int:
+        """Index of the last message after `index` whose results stand right after it."""
+        for at in range(index + 1, len(self._items)):
+            message = self._items[at].message
+            # A message that ends the run may hold results of its own: a provider's shape puts them first.
+            if not _only_results(message):
+                return at
+        return len(self._items) - 1
+
+    def _unique(self, place: Place, item: Item, call: ToolCall) -> ToolCall:
+        call_id = call.call_id or "call"
+        while call_id in self._used_ids:
+            number = self._next_suffix.get(call.call_id, 2)
+            self._next_suffix[call.call_id] = number + 1
+            call_id = f"{call.call_id or 'call'}-{number}"
+        self._used_ids.add(call_id)
+        if call_id == call.call_id:
+            return call
+        self._repair("renamed_call", item.entry_id, call.call_id)
+        self._new_ids[place] = call_id
+        result = self._matched.result_of.get(place)
+        if result is not None:
+            self._new_ids[result] = call_id
+        return msgspec.structs.replace(call, call_id=call_id)
+
+    def _named(self, place: Place, result: ToolResult) -> ToolResult:
+        call_id = self._new_ids.get(place)
+        return result if call_id is None else msgspec.structs.replace(result, call_id=call_id)
+
+    def _given_id(self, place: Place) -> str:
+        block = self._items[place[0]].message.content[place[1]]
+        return block.call_id if isinstance(block, ToolCall) else ""
+
+    def _repair(self, kind: str, entry_id: EntryId, call_id: str | None = None) -> None:
+        self._repairs.append(Repair(kind=kind, entry_id=entry_id, call_id=call_id))
+
+
+def _interrupted(call: ToolCall) -> Message:
+    result = ToolResult(call_id=call.call_id, name=call.name, content=INTERRUPTED, is_error=True)
+    return Message(role="tool", content=(result,))
+
+
+def _projected(item: Item, content: tuple[Block, ...], role: Role | None = None) -> Projected:
+    """`item` with `content`: itself where that is all it holds; else rewritten, in `role` if one is given."""
+    given = item.message.content
+    if len(content) == len(given) and all(a is b or a == b for a, b in zip(content, given, strict=True)):
+        return Projected(message=item.message, entry_id=item.entry_id, source=item.source, model=item.model)
+    message = msgspec.structs.replace(item.message, content=content, role=role or item.message.role)
+    return Projected(message=message, entry_id=item.entry_id, model=item.model)

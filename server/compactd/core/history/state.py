@@ -1,0 +1,418 @@
+"""The fold from a journal's entries to what the session is now.
+
+`Fold.apply` takes one entry in the cost of that entry (a compaction, undo or branch rebuilds the view:
+linear in the path). Folding a journal entry by entry gives the values that its writer had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.history.calibration import Calibrator
+from compactd.core.history.entries import (
+    NULL,
+    Appended,
+    Branched,
+    Compacted,
+    CompactionBegun,
+    CompactionEnded,
+    Entry,
+    EntryId,
+    Item,
+    ModelSet,
+    Opened,
+    PinSet,
+    Pruned,
+    Queued,
+    Redacted,
+    Redone,
+    Rejected,
+    SettingsSet,
+    Snapshot,
+    Undone,
+    Unqueued,
+    UsageReported,
+    View,
+)
+from compactd.core.history.lazy_message import Decode, OnDemand
+from compactd.core.history.titles import title_of
+from compactd.core.history.undo import InForce, Step, line_to
+from compactd.core.history.view import Count, Recount, behind, place_of, shown
+from compactd.core.history.view_cache import Kept
+from compactd.core.text.slices import clear, release
+from compactd.core.tokens.usage import Billing, context_size
+from compactd.protocol.messages import Message
+
+
+class Fold:
+    """What a session is after its entries so far: view, epoch, pins, settings, usage."""
+
+    def __init__(self, decode: Decode) -> None:
+        self._decode = decode
+        self.opened: Opened | None = None
+        self.originals: dict[EntryId, Item] = {}
+        """Every message ever appended, by its entry, in the order of the journal."""
+        self.times: dict[EntryId, float] = {}
+        """When each message was appended."""
+        self.clients: dict[str, EntryId] = {}
+        """The client's message ids."""
+        self._in_force = InForce()
+        self.steps = self._in_force.known
+        """Every compaction and prune, by its entry."""
+        self._estimators: dict[EntryId, str] = {}
+        """The estimator that counted each message."""
+        self._counted_by: set[str] = set()  # the same, each once
+        self._step_estimators: dict[EntryId, str] = {}
+        """The same of the summaries and stubs in the journal, by their compaction or prune."""
+        self._newest_estimator = ""
+        """Of the message that was appended last: older records of a compaction do not name their own."""
+        self._counting: tuple[str, Count] | None = None
+        """How the session counts now; none: the journal's own counts are shown."""
+        self.timeline: list[Appended | Compacted | Pruned | CompactionBegun] = []
+        """What `session/history` tells, oldest first."""
+        self.begun = 0
+        """Compactions that were started, whatever came of them."""
+        self.done: set[str] = set()
+        """Compactions that were committed, by their id."""
+        self.ended: dict[str, CompactionEnded] = {}
+        """Compactions that came to nothing, by their id."""
+        self._parents: dict[EntryId, EntryId | None] = {}
+        self.path: list[EntryId] = []
+        """Entries with an id from the root to the leaf."""
+        self.pin_marks: dict[EntryId, bool] = {}
+        """What `session/pin` said last of a message; of the others their `meta` says it (core/pins.py)."""
+        self.model = ModelSet(at=0.0, model=None)
+        self.prompts = 0
+        """Prompts that the daemon's own loop was ever given."""
+        self.queued: dict[str, Raw] = {}
+        """Prompts that wait, by their turn, oldest first."""
+        self.redacted: set[EntryId] = set()
+        """Messages whose contents were replaced by a mark."""
+        self.takes_snapshots = False
+        self.snapshots: list[Snapshot] = []
+        """Oldest first; a redaction ends with those before it, which may hold the secret too."""
+        self.rejected: Rejected | None = None
+        """The last refusal of a request as too large, by the model that the session is on."""
+        self.system_prompt: str | None = None
+        self.tools: tuple[Raw, ...] = ()
+        self.title: str | None = None
+        self.given: dict[str, Raw] = {}
+        """The client's `compaction` object of each layer, `start` and `configure`."""
+        self.fixed = (0, 0)
+        """Estimates of (system prompt, tools)."""
+        self.epoch = 1
+        self.view_epoch = 1
+        """The epoch since which no message left the view or came back, and the model is the same."""
+        self.billing = Billing()
+        self.last_report: UsageReported | None = None
+        self.reported_window: int | None = None
+        self.base: int | None = None
+        """The last report's input, cache included, while it is of this epoch."""
+        self.trailing = 0
+        """Estimate of what came after that report."""
+        self.calibrator = Calibrator()
+        self.items: list[Item] = []
+        self.tail_from = self.items_tokens = 0
+        self.kept = Kept()
+        """What the view's next plan need not work out."""
+        self._first_title: str | None = None
+        self._view: View | None = None
+
+    @property
+    def leaf(self) -> EntryId | None:
+        """The entry that the next one follows."""
+        return self.path[-1] if self.path else None
+
+    @property
+    def next_id(self) -> EntryId:
+        """The id that the next message, compaction or prune takes."""
+        return f"e{len(self._parents) + 1}"
+
+    @property
+    def shown_title(self) -> str | None:
+        """The title that was set, else the first one a user's message gives."""
+        return self.title or self._first_title
+
+    @property
+    def last_prompt_tokens(self) -> int:
+        """Input of the last report of this epoch, cache included; 0 where there is none."""
+        return self.base or 0
+
+    @property
+    def estimated(self) -> int:
+        """Estimate of the whole request: system prompt, tools, messages. Without repairs."""
+        return self.items_tokens + self.fixed[0] + self.fixed[1]
+
+    @property
+    def size(self) -> int:
+        """Current context size: base + trailing, or the estimate of everything where there is no report."""
+        if self.base is None:
+            return self.estimated
+        if self.trailing >= 0:
+            return self.base + self.trailing
+        return without(self.base, -self.trailing, self.estimated)
+
+    def estimated_after(self, marker: Undone | Redone) -> int:
+        """What `estimated` will be once `marker` is applied. O(path)."""
+        items, _ = self._shown(self._in_force.steps_after(marker))
+        return sum([item.tokens for item in items]) + sum(self.fixed)
+
+    def view(self) -> View:
+        """The messages of the next request. Cached until an entry changes it."""
+        if self._view is None:
+            items, start = tuple(self.items), self.tail_from
+            self._view = View(items=items, tail_from=start, tokens=self.items_tokens, epoch=self.epoch)
+        return self._view
+
+    def last_step(self) -> Step | None:
+        """What `undo` would take back."""
+        return self._in_force.last
+
+    def last_undone(self) -> Step | None:
+        """The compaction or prune that `redo` would put in force again."""
+        return self._in_force.last_undone
+
+    def has_entry(self, entry_id: EntryId) -> bool:
+        """True for the id of a message, compaction or prune, on whatever branch."""
+        return entry_id in self._parents
+
+    def first_after(self, entry_id: EntryId | None) -> EntryId | None:
+        """The first message on the path after the entry, the first of all after None; None if none came."""
+        start = 0 if entry_id is None else place_of(self.path, entry_id) + 1
+        return next((i for i in self.path[start:] if i in self.originals), None)
+
+    def behind(self, compaction_id: str) -> tuple[EntryId, ...] | None:
+        """The messages that a compaction's summary stands for, or a prune shortened; None if unknown."""
+        step = next((s for s in self.steps.values() if s.compaction_id == compaction_id), None)
+        if step is None:
+            return None
+        if isinstance(step, Pruned):
+            return tuple(stub.entry_id for stub in step.stubs)
+        line = line_to(self._parents, step.id)
+        end = line.index(step.first_kept) if step.first_kept in line else len(line) - 1
+        return tuple(i for i in line[:end] if i in self.originals and i not in step.pinned)
+
+    def pinned_by_id(self) -> frozenset[EntryId]:
+        """The messages that `session/pin` pinned and did not let go."""
+        return frozenset(entry_id for entry_id, is_on in self.pin_marks.items() if is_on)
+
+    def steps_in_force(self) -> tuple[Step, ...]:
+        """Compactions and prunes in force, oldest first."""
+        return self._in_force.steps
+
+    def came_to_nothing(self, compaction_id: str) -> bool:
+        """True for a compaction that was begun and never done; one that still runs looks the same."""
+        return compaction_id not in self.done
+
+    def compactions(self) -> tuple[Compacted, ...]:
+        """The compactions in force, oldest first."""
+        return tuple(step for step in self._in_force.steps if isinstance(step, Compacted))
+
+    def path_items(self, start: int = 0) -> list[Item]:
+        """The original messages of the path from that entry on, compacted or not. O(path from there)."""
+        if start == 0 and len(self.path) == len(self._parents):  # nothing was branched
+            return list(self.originals.values())
+        return [self.originals[i] for i in self.path[start:] if i in self.originals]
+
+    def apply(self, entry: Entry, message: Message | None = None) -> None:
+        """Takes `entry` in. `message` is the decoded message of an `Appended`, where the caller has it; else
+        it is decoded when it is first asked for, so that what is wrong with it may come out late."""
+        match entry:
+            case Appended():
+                self._append(entry, message)
+            case UsageReported():
+                self._report(entry)
+            case Compacted() | Pruned():
+                self._step(entry)
+            case Undone():
+                self._in_force.undo(entry.target)
+                self._changed(entry.epoch)
+            case Redone():
+                self._in_force.redo(entry.target)
+                self._changed(entry.epoch)
+            case Branched():
+                self._branch(entry)
+            case Queued():
+                self.prompts += 1
+                self.queued[entry.turn_id] = entry.message
+            case Unqueued():
+                self.queued.pop(entry.turn_id, None)
+            case Rejected():
+                self.rejected = entry
+            case ModelSet():
+                self.model, self.rejected, self.reported_window = entry, None, None
+                if entry.epoch != self.epoch:
+                    self._forget_base(entry.epoch)
+            case SettingsSet():
+                self._set(entry)
+            case PinSet():
+                self.pin_marks.update(dict.fromkeys(entry.entry_ids, entry.pinned))
+            case CompactionBegun():
+                self.begun += 1
+                self.timeline.append(entry)
+            case CompactionEnded():
+                self.ended[entry.compaction_id] = entry
+            case Redacted():
+                self.redacted.update(entry.entry_ids)
+                self.snapshots.clear()
+                self._forget_base(entry.epoch)
+            case Snapshot():
+                self.snapshots.append(entry)
+            case Opened():
+                self.opened = entry
+
+    def release(self) -> None:
+        """Lets go of everything, piece by piece: the session is closed."""
+        release(self.items)
+        release(self.timeline)
+        self._view, self.kept = None, Kept()
+        clear(self.originals)
+
+    def exchange(self, at: int, item: Item) -> None:
+        """Puts an equal message at `at` of the view, and in the place of the original."""
+        self.items[at] = self.originals[item.entry_id] = item
+        self._view = None
+
+    def recount(self, estimator: str, count: Count) -> None:
+        """Counts again what another estimator than `estimator` counted: after a change of model or settings.
+
+        O(messages counted by another). The epoch stays; the estimates are those of a replay.
+        """
+        others = self._counted_by - {estimator}
+        foreign = [i for i, name in self._estimators.items() if name in others] if others else []
+        for entry_id in foreign:
+            item = self.originals[entry_id]
+            self.originals[entry_id] = msgspec.structs.replace(item, tokens=count(item.message))
+            self._estimators[entry_id] = estimator
+        self._counted_by = {estimator}
+        is_replayed, self._counting = self._counting is None, (estimator, count)
+        if foreign or (is_replayed and self._foreign_steps(estimator)):
+            report, items = self.last_report, self.items
+            self._rebuild()
+            if self.base is not None and report and report.entry_id:
+                (_, was), (answer, came) = (behind(i, report.entry_id) for i in (items, self.items))
+                self.trailing += came - was + self.calibrator.recounted(answer)
+
+    def _foreign_steps(self, estimator: str, steps: Iterable[Step] | None = None) -> frozenset[EntryId]:
+        """Of `steps`, by default those in force, the ones whose summaries and stubs another one counted."""
+        steps, found = self._in_force.steps if steps is None else steps, self._step_estimators
+        return frozenset(step.id for step in steps if found[step.id] != estimator)
+
+    def _append(self, entry: Appended, message: Message | None) -> None:
+        entry_id, tokens, source = entry.id, entry.tokens[0], entry.message
+        item = Item(
+            entry_id=entry_id,
+            body=OnDemand(source, self._decode, message),
+            tokens=tokens,
+            source=source,
+            read=entry.read,
+            modified=entry.modified,
+            model=self.model.model,
+        )
+        self.originals[entry_id] = item
+        self.times[entry_id] = entry.at
+        self._estimators[entry_id] = self._newest_estimator = entry.tokens[1]
+        self._counted_by.add(entry.tokens[1])
+        self.timeline.append(entry)
+        if entry.client_id is not None:
+            self.clients[entry.client_id] = entry_id
+        self._parents[entry_id] = entry.parent
+        self.path.append(entry_id)
+        if self._first_title is None:
+            self._first_title = title_of(item.message)
+        self.items.append(item)
+        self.kept.appended(self.items)
+        self.items_tokens += tokens
+        self.trailing += tokens
+        self.calibrator.appended(entry.tokens[1], entry_id)
+        self._view = None
+
+    def _report(self, entry: UsageReported) -> None:
+        usage = entry.usage
+        self.billing.add(usage)
+        self.reported_window = usage.context_window or self.reported_window
+        if not entry.is_base or entry.epoch != self.epoch:
+            return
+        before, self.last_report = (self.base, self.trailing), entry
+        self.base = context_size(usage)
+        self.trailing = max(0, usage.output_tokens - usage.reasoning_tokens) if entry.reported_output else 0
+        if entry.entry_id is None:
+            self.calibrator.forget()
+            return
+        answer, came = behind(self.items, entry.entry_id)
+        self.trailing += came if entry.reported_output else came + (answer or 0)
+        self.calibrator.reported(entry, self.model.model, before, answer, self.trailing, self.estimated)
+
+    def _step(self, entry: Step) -> None:
+        self._in_force.add(entry)
+        self._step_estimators[entry.id] = entry.estimator or self._newest_estimator
+        if entry.compaction_id is not None:
+            self.done.add(entry.compaction_id)
+        self.timeline.append(entry)
+        self._parents[entry.id] = entry.parent
+        self.path.append(entry.id)
+        self._changed(entry.epoch)
+
+    def _branch(self, entry: Branched) -> None:
+        self.path = line_to(self._parents, entry.entry_id)
+        self._in_force.branch(self.path)
+        self.kept = Kept()
+        self._changed(entry.epoch)
+
+    def _set(self, entry: SettingsSet) -> None:
+        if entry.compaction != NULL:
+            self.given[entry.layer] = entry.compaction
+        if entry.system_prompt is not None:
+            self.system_prompt = entry.system_prompt
+        if entry.tools is not None:
+            self.tools = entry.tools
+        if entry.title is not None:
+            self.title = entry.title
+        if entry.snapshots is not None:
+            self.takes_snapshots = entry.snapshots
+        if entry.epoch is not None:
+            self.epoch, self._view = entry.epoch, None
+        if entry.fixed_tokens is not None:
+            # behaviour.md, Tokens: a changed system prompt or tool list adds its estimated difference.
+            self.trailing += sum(entry.fixed_tokens) - sum(self.fixed)
+            self.fixed = entry.fixed_tokens
+
+    def _forget_base(self, epoch: int) -> None:
+        self.epoch = self.view_epoch = epoch
+        self.base, self.trailing = None, 0
+        self.calibrator.forget()
+        self._view = None
+
+    def _changed(self, epoch: int) -> None:
+        self._forget_base(epoch)
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        self.items, self.tail_from = self._shown(self.steps_in_force())
+        self.items_tokens = sum([item.tokens for item in self.items])
+        self._view, self.kept = None, self.kept.rebuilt()
+
+    def _shown(self, steps: tuple[Step, ...]) -> tuple[list[Item], int]:
+        now = self._counting
+        recount = None if now is None else Recount(self._foreign_steps(now[0], steps), now[1])
+        return shown(steps, self.path, self.originals, recount)
+
+
+def without(size: int, removed: int, left: int) -> int:
+    """What is left of a reported `size` after `removed` tokens went, by an estimate in which `left` stay.
+
+    A report may be smaller than the estimate: no larger share goes of it than of the estimate, so that the
+    size stays above 0 while anything is left.
+    """
+    return size - min(removed, size * removed // max(1, removed + left))
+
+
+def fold(entries: Iterable[Entry], decode: Decode) -> Fold:
+    """The fold of `entries`, oldest first. Decodes what gives title, pins and stubs; raises as `decode`."""
+    state = Fold(decode)
+    for entry in entries:
+        state.apply(entry)
+    return state

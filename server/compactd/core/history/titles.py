@@ -1,0 +1,42 @@
+"""Titles of what a user said, by code."""
+
+from __future__ import annotations
+
+from compactd.core.authors.authors import USER, author_of, spans_of
+from compactd.protocol.messages import Message, Text
+
+TITLE_CHARS = 60
+"""Code points of a title at most (contract.md, session/history)."""
+
+TITLE_SEARCH_CHARS = 20_000
+"""Code points of a text that are searched for a title."""
+
+
+def title_of(message: Message) -> str | None:
+    """The first meaningful line of a user's message, `TITLE_CHARS` at most; none where no person wrote it."""
+    if message.role != "user":
+        return None
+    for block in message.content:
+        if isinstance(block, Text) and author_of(message, block) == USER:
+            text = block.text
+            title = next(
+                (
+                    title
+                    for span in spans_of(message, block)
+                    if span.author == USER
+                    # Enough for any title, and it keeps a pasted megabyte cheap.
+                    if (title := _first_line(text[span.start : span.end][:TITLE_SEARCH_CHARS])) is not None
+                ),
+                None,
+            )
+            if title is not None:
+                return title
+    return None
+
+
+def _first_line(text: str) -> str | None:
+    for line in text.splitlines():
+        words = " ".join(line.strip().lstrip("#>*-` \t").split())
+        if any(char.isalnum() for char in words) and not words.startswith("<"):
+            return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rstrip() + "…"
+    return None

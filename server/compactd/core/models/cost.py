@@ -1,0 +1,34 @@
+"""What a request costs, from its report and its model's prices."""
+
+from __future__ import annotations
+
+from compactd.core.models.lookup import Pricing, Step
+from compactd.core.tokens.usage import context_size
+from compactd.protocol.messages import Usage
+
+_TOKENS_PRICED = 1_000_000
+
+
+def price(usage: Usage | None, pricing: Pricing | None) -> float | None:
+    """US dollars for one request; None where its tokens or its prices are not known.
+
+    The prices are those of the last step whose `above` the whole input (cache included) exceeds, strictly,
+    and hold for the whole request, output included (models.dev's `context_over_200k`, Google's and OpenAI's
+    price lists, seen 2026-10). A cache price that is not listed is that of input. O(steps).
+    """
+    if usage is None or pricing is None:
+        return None
+    size = context_size(usage)
+    rates: Pricing | Step = pricing
+    for step in pricing.steps:
+        if size > step.above:
+            rates = step
+    read = rates.input if rates.cache_read is None else rates.cache_read
+    write = rates.input if rates.cache_write is None else rates.cache_write
+    dollars = (
+        usage.input_tokens * rates.input
+        + usage.output_tokens * rates.output
+        + usage.cache_read_tokens * read
+        + usage.cache_write_tokens * write
+    )
+    return dollars / _TOKENS_PRICED

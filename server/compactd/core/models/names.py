@@ -1,0 +1,247 @@
+"""How models are named: one key for all spellings, and a name taken apart as a person or a program wrote it.
+
+A name comes with a gateway before it, a date or a selector behind it, dots or dashes in it. What is taken off
+here never changes which model it is; what might is left to the steps of the lookup, which say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from compactd.core.models.open_weights import weights_of
+from compactd.core.models.providers import (
+    FIRST_PARTIES,
+    LOCAL,
+    PROXIES,
+    SYNONYMS,
+    host_of,
+    is_loopback,
+    provider_at_host,
+)
+
+LONGEST = 512
+"""Characters of a name that are looked at; no provider has an id half as long. A longer one is nobody's."""
+
+NEWEST = "20261112"
+"""The date of the newest list that the rows come from: a model dated later is none of theirs."""
+
+# Patterns are text here and compiled at their first use: this module is imported before the first answer.
+_SEPARATORS = r"[\x00-\x2e\x3b-\x3f\x5b-\x60\x7b-\x7f]+"
+"""All of ASCII but letters, digits, `/`, `:` and `@`. Letters of other scripts are part of a word."""
+_CONTROL = r"[\x00-\x1f\x7f]"
+_SELECTOR = r"\[(\d{1,5})([kKmM])\]$"
+_THROUGHPUT = r"(:\d+):(\d{1,4})k$"
+_DATE = r"[-@](20\d{6}|20\d\d-\d\d-\d\d)$"
+_OPAQUE_ARNS = (
+    "application-inference-profile/",
+    "provisioned-model/",
+    "imported-model/",
+    "custom-model/",
+    "custom-model-deployment/",
+    "prompt-router/",
+    "endpoint/",
+)
+_BEDROCK = (
+    r"(?:(?:us-gov|us|eu|global|jp|au|apac|ca|sa)\.)?"
+    r"(?:ai21|amazon|anthropic|cohere|deepseek|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer|zai)"
+    r"\.[a-z][\w.:-]*$"
+)
+"""`vendor.model`, as Amazon Bedrock writes ids and nobody else does."""
+_TAG = (
+    r"(?:\d+(?:\.\d+)?[bmt]|\d+x\d+b?|e\d+b|q\d|latest|instruct|chat|text|code|mini|tiny|small|medium|large)"
+    r"(?![a-z])"
+)
+"""How a tag of ollama begins: what stands before it is a model, no provider (`qwen:7b`, `mistral:latest`)."""
+
+
+class Name(Struct, frozen=True, kw_only=True):
+    """A model's name, taken apart."""
+
+    asked: str
+    """As it came; of one that is too long, the beginning."""
+    key: str
+    """Without selectors and wrappings; empty where nothing can be known from it."""
+    text: str = ""
+    """As `key`, with its dots: `1.5b` is a size, `1-5b` is not."""
+    provider: str | None
+    """Who serves it, by our name for them."""
+    named: bool = False
+    """The provider was named apart from the model, or is a gateway, not the model's maker."""
+    window: int | None = None
+    """Tokens, where a selector (`[1m]`, `[200k]`) says so."""
+    local: bool = False
+    """Served by a program that may load less than the model's window."""
+
+
+def key_of(model: str) -> str:
+    """What all spellings of `model` share: lower case, words joined by `-`; `/`, `:` and `@` are kept."""
+    return folded(model).strip("-")
+
+
+def keys_of(models: Sequence[str]) -> list[str]:
+    """`key_of` of each: thousands together cost a fifth of one by one. None may hold a line's end."""
+    text = "\n".join(models).lower().translate(_FOLD)
+    while "--" in text:
+        text = text.replace("--", "-")
+    keys = text.split("\n") if models else []
+    return [key.strip("-") if key[:1] == "-" or key[-1:] == "-" else key for key in keys]
+
+
+_FOLD = {code: "-" for code in range(128) if not chr(code).isalnum() and chr(code) not in "/:@\n"}
+
+
+def folded(text: str) -> str:
+    """Part of a name, spelled as in keys."""
+    return re.sub(_SEPARATORS, "-", text.lower())
+
+
+def provider_of(name: str) -> str:
+    """Our name for a provider."""
+    key = key_of(name[:LONGEST])
+    return SYNONYMS.get(key, key)
+
+
+def without_date(key: str) -> str:
+    """`key` without a date at its end: `-20250929`, `-2024-08-06`, `@20251101`. No shorter numbers, and no
+    date after `NEWEST`."""
+    if "20" not in key or (match := re.search(_DATE, key)) is None:
+        return key
+    return key[: match.start()] if match.group(1).replace("-", "") <= NEWEST else key
+
+
+def last_part(key: str) -> str:
+    """What stands behind the last `/`."""
+    return key.rpartition("/")[2]
+
+
+def read_name(
+    model: str, provider: str | None, base_url: str | None, is_known: Callable[[str], bool]
+) -> Name:
+    """Takes a model's name apart; `is_known` tells which providers have rows.
+
+    The provider is the one that was named, else the one at `base_url`, else a known first segment
+    (`openrouter/anthropic/…`, `anthropic:claude-…`), else the one whose way of writing ids it is (Bedrock's
+    `us.anthropic.…`, Vertex' `publishers/…`), else none. A name that is too long, or holds control
+    characters, is nobody's: its key is empty. O(LONGEST), but for white space around it."""
+    asked = model if len(model) <= LONGEST else model.strip()[: LONGEST + 1]
+    text = asked.strip().removeprefix("~")
+    if len(text) > LONGEST or re.search(_CONTROL, text):
+        text = ""
+    text, window = _without_selectors(text)
+    host = host_of(base_url) if base_url else ""
+    served_by = provider_of(provider) if provider and provider.strip() else None
+    if served_by in PROXIES:
+        served_by = None
+    if served_by is None and host:
+        served_by = provider_at_host(host)
+    served_by, text, named = _without_gateways(text, served_by, is_known)
+    text, service = _unwrapped(text)
+    if served_by is None and service is not None:
+        served_by, named = service, True
+    # Behind a server at home that speaks OpenAI's language, everything is called openai.
+    local = served_by in LOCAL or (served_by in (None, "openai") and is_loopback(host))
+    if served_by in (None, "ollama") and text.lower().endswith(("-cloud", ":cloud")):
+        served_by, named, local, text = "ollama-cloud", True, False, text[: -len("-cloud")]
+    if served_by is None and (weights_of(text).packed or re.search(":" + _TAG, text.lower())):
+        local = True
+    return Name(
+        asked=asked, key=key_of(text), text=text, provider=served_by, named=named, window=window, local=local
+    )
+
+
+def _without_gateways(
+    text: str, served_by: str | None, is_known: Callable[[str], bool]
+) -> tuple[str | None, str, bool]:
+    """(who serves it, the model's own id there, whether that was named apart from the model).
+
+    Two gateways before a name are taken off, no more: the first that is known serves it.
+    """
+    named = served_by is not None
+    for _ in range(2):
+        first, separator, rest = text.partition("/") if "/" in text else text.partition(":")
+        candidate = provider_of(first)
+        if not separator or not rest or (separator == ":" and re.match(_TAG, rest.lower())):
+            break
+        if candidate in PROXIES or candidate == served_by:
+            text = rest
+        elif served_by is None and (candidate in LOCAL or is_known(candidate)):
+            # `nvidia/X-GGUF` is a folder of files, not NVIDIA's service.
+            if candidate not in LOCAL and weights_of(rest).packed:
+                break
+            served_by, text = candidate, rest
+            named = candidate not in FIRST_PARTIES
+        else:
+            break
+    return served_by, text, named
+
+
+def _without_selectors(text: str) -> tuple[str, int | None]:
+    """Claude Code's `[1m]` and `[200k]` off the end, however often, the first one counts; and the window of
+    Bedrock's provisioned throughput (`…-v1:0:28k`)."""
+    window: int | None = None
+    while match := re.search(_SELECTOR, text):
+        window = int(match.group(1)) * (1_000_000 if match.group(2) in "mM" else 1_000)
+        text = text[: match.start()].rstrip()
+    if window is None and (match := re.search(_THROUGHPUT, text)):
+        window = int(match.group(2)) * 1_000
+        text = text[: match.end(1)]
+    return text, window if window is not None and 1_000 <= window <= 10_000_000 else None
+
+
+def _unwrapped(text: str) -> tuple[str, str | None]:
+    """(the model inside an ARN, a resource path or the id of a fine-tuned one; the service that writes ids
+    so).
+
+    An ARN that names no model gives an empty text.
+    """
+    lower = text.lower()
+    if lower.startswith("arn:"):
+        inside = "" if any(part in lower for part in _OPAQUE_ARNS) else text.rpartition("/")[2]
+        return inside, "amazon-bedrock"
+    if lower.startswith("ft:"):
+        return text.split(":")[1], None
+    if lower.startswith("models/"):
+        return text[len("models/") :], None
+    if "publishers/" in lower and "/models/" in lower:
+        return text[lower.rindex("/models/") + len("/models/") :], "google-vertex"
+    if lower.startswith("accounts/fireworks/"):
+        return text, "fireworks-ai"
+    if lower.startswith("@cf/"):
+        return text, "cloudflare-workers-ai"
+    if re.match(_BEDROCK, lower):
+        return text, "amazon-bedrock"
+    return text, None
+
+
+_TOKENIZERS = (
+    (r"(?:gpt-oss|gpt-4-?o|gpt-4-[15]|gpt-5|chatgpt-4o|codex-mini|o[134])(?![a-z0-9])", "o200k_base"),
+    (r"(?:gpt-4|gpt-3-?5)(?![a-z0-9])", "cl100k_base"),
+    (r"gpt|chatgpt|codex", "openai"),
+    (r"claude", "claude"),
+    (r"gemini|gemma", "gemini"),
+    (r"qwen|qwq|qvq", "qwen"),
+    (r"deepseek", "deepseek"),
+    (r"mi[sx]tral|codestral|devstral|magistral|ministral|pixtral|voxtral", "mistral"),
+    (r"llama", "llama"),
+    (r"grok", "grok"),
+    (r"kimi|moonshot", "kimi"),
+    (r"glm", "glm"),
+    (r"minimax", "minimax"),
+    (r"command|cohere", "cohere"),
+    (r"nova", "nova"),
+)
+"""(words in the last part of a key, tokenizer). OpenAI's encodings are as tiktoken 0.14.0's `model.py` lists
+them; it does not know gpt-6, so those are `openai`: their family, not their ranks."""
+
+
+def tokenizer_of(key: str) -> str | None:
+    """The tokenizer of the model with this key: an encoding we can count with, else its family, else none."""
+    part = last_part(key)
+    for start, tokenizer in _TOKENIZERS:
+        for match in re.finditer(start, part):
+            if match.start() == 0 or part[match.start() - 1] in "-:@":
+                return tokenizer
+    return None

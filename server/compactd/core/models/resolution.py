@@ -1,0 +1,386 @@
+"""The steps by which a model's window is found, from the surest to the guess; the first answer stands.
+
+A recorded window that is too large breaks a run, one that is too small costs a summary: where sources differ
+the smaller number stands. A step compares whole words only; no part of a word, no edit distance ever finds a
+row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from compactd.core.models.lookup import Lookup, Tried
+from compactd.core.models.names import Name, key_of, last_part, tokenizer_of, without_date
+from compactd.core.models.open_weights import OPEN_WEIGHTS, weights_of
+from compactd.core.models.rows import Row, Rows, is_router
+from compactd.protocol.messages import Confidence
+
+FALLBACK_WINDOW = 128_000
+"""Tokens of a hosted model that nobody knows (contract: `models/lookup`; opal's default). A guess."""
+
+LOCAL_WINDOW = 32_768
+"""Tokens of a model that nobody knows on one's own machine, where nothing was probed: ollama loads 4,096,
+32,768 or 262,144 by the graphics memory there is (https://github.com/ollama/ollama/issues/14116). A guess."""
+
+CONSENSUS = 0.06
+"""Windows of one model at several providers that differ by no more than this share agree."""
+
+MAJORITY = 2 / 3
+"""The share of a model's hosts whose windows agree that says what the model holds, whatever the others
+load."""
+
+
+Keys = list[str]
+"""What a step looked for; it adds to it as it goes."""
+
+
+def _exact(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The provider's own row."""
+    if name.provider is None or not name.key:
+        return None
+    keys.append(f"{name.provider}/{name.key}")
+    # Some providers' own ids begin with their name, which `Name` took for a gateway.
+    row = rows.served(name.provider, name.key) or rows.served(name.provider, keys[-1])
+    return _answer(name, row, "exact") if row else None
+
+
+def _variant(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The provider's own row under a spelling that means the same, one change after the other."""
+    if name.provider is None or not name.key:
+        return None
+    for key, how in spellings(name.key, name.provider):
+        keys.append(f"{name.provider}/{key}")
+        row = rows.served(name.provider, key) or rows.served_as(name.provider, key)
+        if row:
+            return _answer(name, row, how, "disputed" if how == _WITHOUT_VARIANT else "fact")
+    return None
+
+
+def _own_weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The native window, for a name that a server on one's own machine has."""
+    return _weights(rows, name, keys) if name.local else None
+
+
+def _maker(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The maker's row, for an id without a provider."""
+    if name.provider is not None or not name.key:
+        return None
+    for key, how in spellings(name.key, None):
+        part = last_part(key)
+        keys.append(f"makers/{part}")
+        row = rows.made(part)
+        if row:
+            return _answer(name, row, f"first-party, {how}", _trust(rows, name, how))
+    return None
+
+
+def _consensus(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """What a model's providers agree on; else what most say, or the native window, disputed; at a named
+    gateway the smallest, as a guess."""
+    if not name.key:
+        return None
+    for key, how in spellings(name.key, name.provider):
+        keys.append(f"*/{last_part(key)}")
+        found = rows.anywhere(last_part(key))
+        if not found:
+            continue
+        row, confidence = agreed(found)
+        if name.named:
+            row, confidence = _smallest(found), "guess"
+        answer = _answer(name, row, f"consensus of {len(found)}, {how}", confidence)
+        if confidence == "disputed" and (native := _native(rows, name, keys)) is not None:
+            window = min(native.context, max(other.context for other in found))
+            answer = replace(
+                answer, context_window=window, input_limit=None, how=f"{answer.how}, native window"
+            )
+        trust = _trust(rows, name, how)
+        return replace(
+            answer,
+            model=name.asked if name.named else answer.model,
+            provider=name.provider,
+            confidence=answer.confidence if trust == "fact" or name.named else trust,
+            output_limit=_below(answer.output_limit, answer.context_window),
+            pricing=None,
+        )
+    return None
+
+
+def _weights(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The native window of open weights, by family and size: an upper bound, as a server may load less."""
+    weights = weights_of(name.text)
+    if not name.key or (name.named and not name.local and not weights.packed):
+        return None
+    row = _native(rows, name, keys)
+    if row is None:
+        return None
+    how = f"open weights, family {weights.stem}" + (f", size {weights.size}" if weights.size else "")
+    is_whole = weights.size is not None or "" in row.sizes
+    trusted = weights.packed or (is_whole and _trust(rows, name, "") == "fact")
+    answer = _answer(name, row, how, "fact" if name.local or (trusted and not name.named) else "guess")
+    return replace(answer, model=name.asked, provider=name.provider, upper_bound=True)
+
+
+def _family(rows: Rows, name: Name, keys: Keys) -> Lookup | None:
+    """The longest beginning of the name, in whole words, that is a model or a family of models. A guess."""
+    if name.local:
+        weights = weights_of(name.text)
+        for prefix in _beginnings(weights.stem.split("-")):
+            keys.append(f"open-weights/{prefix}")
+            family = rows.weights(prefix)
+            # `deepseek-r1:32b` is one of the distilled models, whose names go on.
+            kin = (*family, *rows.kin(prefix, OPEN_WEIGHTS)) if weights.size else ()
+            found = next(([row] for row in kin if weights.size in row.sizes), [*family])
+            if found:
+                return _guess(name, _smallest(found), f"family {prefix}")
+    words = last_part(name.key).partition(":")[0].split("-")
+    for prefix in _beginnings(words):
+        keys.append(f"*/{prefix}-*")
+        if name.provider is not None:
+            row = rows.served(name.provider, prefix)
+            kin = (row,) if row else rows.kin(prefix, name.provider) if "-" in prefix else ()
+            if kin:
+                return _guess(name, _smallest(kin), f"family {prefix}")
+        if not name.named and (row := rows.made(prefix)) is not None:
+            return _guess(name, row, f"family {prefix}")
+        known = tuple(rows.anywhere(prefix)) or (rows.kin(prefix) if "-" in prefix else ())
+        if known:
+            row = _smallest(known) if name.named else agreed(known)[0]
+            return _guess(name, row, f"family {prefix}")
+    return None
+
+
+def _fallback(rows: Rows, name: Name, keys: Keys) -> Lookup:
+    """Nobody knows it."""
+    return Lookup(
+        model=name.asked,
+        provider=name.provider,
+        context_window=name.window or (LOCAL_WINDOW if name.local else FALLBACK_WINDOW),
+        input_limit=None,
+        output_limit=None,
+        upper_bound=name.local,
+        confidence="guess",
+        source="default",
+        how="unknown model",
+        tokenizer=tokenizer_of(name.key),
+        pricing=None,
+        retired=False,
+    )
+
+
+STEPS: tuple[tuple[str, Callable[[Rows, Name, Keys], Lookup | None]], ...] = (
+    ("exact", _exact),
+    ("provider's variants", _variant),
+    ("own machine", _own_weights),
+    ("maker", _maker),
+    ("consensus", _consensus),
+    ("open weights", _weights),
+    ("family", _family),
+    ("fallback", _fallback),
+)
+"""From the surest to the guess; the last always answers."""
+
+
+def climb(rows: Rows, name: Name) -> Iterator[tuple[Tried, Lookup | None]]:
+    """Each step with what it found, up to the first answer."""
+    for step, attempt in STEPS:
+        keys: Keys = []
+        answer = attempt(rows, name, keys)
+        if answer is not None and (is_router(name.key) or _is_router(rows, answer)):
+            answer = _of_router(name, answer)
+        if answer is None:
+            found = "nothing" if keys else "does not apply"
+        else:
+            found = f"{answer.context_window} tokens, {answer.confidence} ({answer.source}; {answer.how})"
+        yield Tried(step, tuple(keys), found), answer
+        if answer is not None:
+            return
+
+
+def _is_router(rows: Rows, answer: Lookup) -> bool:
+    row = rows.served(answer.provider, key_of(answer.model)) if answer.provider else None
+    return row is not None and row.is_router
+
+
+def _of_router(name: Name, answer: Lookup) -> Lookup:
+    """A router picks the model, so nobody knows its window: what is recorded is the largest of them, or a
+    default. At most what an unknown model gets."""
+    window = answer.context_window if name.window else min(answer.context_window, FALLBACK_WINDOW)
+    return replace(
+        answer,
+        context_window=window,
+        input_limit=_below(answer.input_limit, window),
+        output_limit=_below(answer.output_limit, window),
+        confidence="guess",
+        how=f"{answer.how}, a router that picks a model",
+        tokenizer=None,
+        pricing=None,
+    )
+
+
+# --- spellings ------------------------------------------------------------------------------------------
+
+_WITHOUT_VARIANT = "without variant"
+"""OpenRouter's windows differ between `qwen3-coder:free` and `qwen3-coder` (pi issue 6378): no fact."""
+
+_VARIANTS = (
+    r":(?:free|nitro|floor|online|thinking|batch|extended|exacto|beta|self-moderated)$"
+    r"|:(?:cheapest|fastest|preferred)$"
+)
+
+_VENDOR = (
+    r"^(?:ai21|amazon|anthropic|cohere|deepseek|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer"
+    r"|zai)-"
+)
+
+Change = tuple[str, str, str]
+"""(pattern, what stands instead, how it is called)."""
+
+_CHANGES: tuple[Change, ...] = (
+    (r"@(?:default|latest)$", "", "without @default"),
+    (r"^(?:us-gov|us|eu|global|jp|au|apac|ca|sa)-(?=[a-z0-9]+-)", "", "without region"),
+    (r"^(?:us|eu|global|global-standard|data-zone)/", "", "without region"),
+    (r"(?<=-v\d):\d+$", "", "without revision"),
+    (r"-latest$", "", "without -latest"),
+    (r"", "", "without date"),
+    (r"(?:^|(?<=/)|(?<=-))claude-(\d+(?:-\d)?)-([a-z]+)(?=[-:@]|$)", r"claude-\2-\1", "words in order"),
+    (_VARIANTS, "", _WITHOUT_VARIANT),
+    (r"(?:^|(?<=/))claude-([a-z]+)-(\d+(?:-\d)?)(?=[-:@]|$)", r"claude-\2-\1", "words in order"),
+)
+"""What may be taken off a name, one after the other; the date has its own rule."""
+
+_BEFORE_BEDROCK: tuple[Change, ...] = (
+    (r"^(?:converse|converse-like|invoke|mantle)/", "", "without route"),
+    (r"^[a-z]{2}(?:-gov)?-[a-z]+-\d/", "", "without region"),
+)
+"""What LiteLLM writes before Bedrock's ids."""
+
+_AT_HUGGINGFACE: tuple[Change, ...] = ((r":[a-z0-9-]+$", "", _WITHOUT_VARIANT),)
+"""The provider that Hugging Face's router is told to use."""
+
+_OF_BEDROCK: tuple[Change, ...] = (
+    (r"-v\d$", "", "without version"),
+    (r"", "", "without date"),
+    (_VENDOR, "", "without vendor"),
+    (r"^claude-(\d+(?:-\d)?)-([a-z]+)(?=-|$)", r"claude-\2-\1", "words in order"),
+)
+"""And of Bedrock's `anthropic.claude-sonnet-4-5-20250929-v1:0`."""
+
+
+@lru_cache(maxsize=64)
+def spellings(key: str, provider: str | None) -> tuple[tuple[str, str], ...]:
+    """(spelling of `key`, what was changed last): itself, then each change on top of those before it."""
+    found = [(key, "by its name")]
+    changes = _CHANGES
+    if provider == "amazon-bedrock":
+        changes = (*_BEFORE_BEDROCK, *_CHANGES, *_OF_BEDROCK)
+    elif provider == "huggingface":
+        changes = (*_CHANGES, *_AT_HUGGINGFACE)
+    for pattern, instead, how in changes:
+        changed = re.sub(pattern, instead, key) if pattern else without_date(key)
+        if changed != key and changed:
+            key = changed
+            found.append((key, how))
+    if "/" in key:
+        found.append((last_part(key), "by last part"))
+    return tuple(found)
+
+
+# --- one answer out of rows -----------------------------------------------------------------------------
+
+
+def agreed(rows: tuple[Row, ...]) -> tuple[Row, Confidence]:
+    """The row to answer from, and how sure it is: the smallest where all windows are within `CONSENSUS`; else
+    the smallest of a `MAJORITY` that agrees, disputed: a host that loads less than others says nothing of the
+    model; else the smallest of all, disputed."""
+    smallest = _smallest(rows)
+    windows = sorted(row.context for row in rows)
+    if windows[0] >= windows[-1] * (1 - CONSENSUS):
+        return smallest, "fact"
+    for lowest in dict.fromkeys(windows):
+        near = [row for row in rows if lowest <= row.context <= lowest / (1 - CONSENSUS)]
+        if len(near) >= max(3, len(rows) * MAJORITY):
+            return _smallest(near), "disputed"
+    return smallest, "disputed"
+
+
+def _native(rows: Rows, name: Name, keys: Keys) -> Row | None:
+    """The row of open weights with this family and size; the smallest, disputed, where releases differ."""
+    weights = weights_of(name.text)
+    if not weights.stem:
+        return None
+    keys.append(f"open-weights/{weights.stem}" + (f" {weights.size}" if weights.size else ""))
+    family = rows.weights(weights.stem)
+    found = [row for row in family if (weights.size or "") in row.sizes]
+    if not found and weights.size is None:
+        found = [*family]
+    if not found:
+        return None
+    smallest = _smallest(found)
+    largest = max(row.context for row in found)
+    return smallest if smallest.context >= largest * (1 - CONSENSUS) else replace(smallest, disputed=True)
+
+
+def _smallest(rows: Sequence[Row]) -> Row:
+    return min(rows, key=lambda row: (row.context, row.input or row.context, row.provider, row.id))
+
+
+def _trust(rows: Rows, name: Name, how: str) -> Confidence:
+    """How far a row under a name without a provider may be believed: nobody knows what `acme/gpt-5` is."""
+    org, separator, _ = name.key.partition("/")
+    if separator and name.provider is None and not rows.knows_org(org):
+        return "guess"
+    return "disputed" if how == _WITHOUT_VARIANT else "fact"
+
+
+def _guess(name: Name, row: Row, how: str) -> Lookup:
+    answer = _answer(name, row, how, "guess")
+    window = answer.context_window
+    if name.local and not row.sizes and name.window is None:
+        # What a maker's own service holds says little of what fits a machine at home.
+        window = min(window, FALLBACK_WINDOW)
+    return replace(
+        answer,
+        context_window=window,
+        input_limit=_below(answer.input_limit, window),
+        output_limit=_below(answer.output_limit, window),
+        model=name.asked,
+        provider=name.provider,
+        pricing=None,
+        retired=False,
+    )
+
+
+def _beginnings(words: list[str]) -> Iterator[str]:
+    """The longest first; 16 at most, as no family's name is longer."""
+    for length in range(min(len(words), 16), 0, -1):
+        if prefix := "-".join(words[:length]):
+            yield prefix
+
+
+def _below(limit: int | None, window: int) -> int | None:
+    """`limit` where it is less than the window; else it says nothing."""
+    return limit if limit is not None and limit < window else None
+
+
+def _answer(name: Name, row: Row, how: str, confidence: Confidence = "fact") -> Lookup:
+    """`row` as an answer; a selector in the name replaces its window."""
+    window = name.window or row.context
+    return Lookup(
+        model=row.id,
+        provider=row.provider,
+        context_window=window,
+        input_limit=_below(row.input, window) if name.window is None else None,
+        output_limit=_below(row.output, window),
+        upper_bound=name.local,
+        confidence="disputed"
+        if row.disputed and confidence == "fact" and name.window is None
+        else confidence,
+        source=" + ".join(row.src) if name.window is None else "selector",
+        how=how if name.window is None else f"{how}, window as selected",
+        tokenizer=row.tokenizer or tokenizer_of(key_of(row.id)),
+        pricing=row.prices,
+        retired=row.retired,
+    )

@@ -1,0 +1,252 @@
+"""The rows of the model registry, and how they are found by key."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from compactd.core.models.lookup import Pricing
+from compactd.core.models.names import key_of, keys_of, last_part, without_date
+from compactd.core.models.open_weights import OPEN_WEIGHTS, without_version
+from compactd.core.models.providers import FIRST_PARTIES, SIBLINGS
+
+ROUTER_FAMILIES = frozenset(("auto", "model-router"))
+"""models.dev's `family` of such rows (seen 2026-11)."""
+_ROUTERS_OWN = frozenset(("free", "fast", "fusion"))
+"""What routers call their own choices, below their own name: `openrouter/free`, `trustedrouter/fast`."""
+
+
+def is_router(key: str) -> bool:
+    """Whether a key is a router's word for "pick one for me": `auto`, `openrouter/auto`, `auto-model-basic`,
+    `lynkr-auto`, `kilo-auto/small`, `model-router`. Of whole words; `codex-auto-review` is a model."""
+    maker, _, part = key.rpartition("/")
+    part = part.partition(":")[0]
+    words = part.split("-")
+    if words[0] == "auto" or words[-1] == "auto" or "router" in words:
+        return True
+    maker = last_part(maker)
+    return maker.endswith("-auto") or (part in _ROUTERS_OWN and maker.endswith("router"))
+
+
+class Row(Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One model at one provider, as models/data/models.jsonl has it. Tokens."""
+
+    provider: str
+    id: str
+    canonical: str | None = None
+    """The model's own name, where the id does not end with it: `claude-opus-4-6` of Bedrock's id."""
+    context: int
+    """The window: what input and output share. Never 0."""
+    input: int | None = None
+    """Most input, where that is less than the window."""
+    output: int | None = None
+    """Most output, always less than the window."""
+    prices: Pricing | None = None
+    family: str | None = None
+    tokenizer: str | None = None
+    modalities: tuple[str, ...] = ()
+    """What it takes beside text."""
+    sizes: tuple[str, ...] = ()
+    """Open weights: the sizes that have this window (`30b`); an empty one is the family without a size."""
+    src: tuple[str, ...] = ()
+    """Where the numbers come from."""
+    disputed: bool = False
+    """Sources differ by more than 5 %: these are the smallest numbers."""
+    retired: bool = False
+    """No longer served, or no longer listed; old conversations still name it."""
+
+    @property
+    def is_router(self) -> bool:
+        """No model, but a router's word for "pick one for me": its window is that of none in particular."""
+        return self.family in ROUTER_FAMILIES or is_router(key_of(f"{self.provider}/{self.id}"))
+
+
+class Rows:
+    """Rows by key; what is not asked for is not decoded.
+
+    Each index is made when it is first needed: a provider's is O(its rows), that of all O(rows); then O(1).
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._start(sorted(rows, key=lambda row: (row.provider, row.id)))
+
+    @classmethod
+    def of_lines(cls, lines: Sequence[bytes]) -> Rows:
+        """Rows as the lines of models.jsonl, sorted by provider and id; decoded when asked for.
+
+        A line begins with `{"provider":"…","id":"…"`, without escapes in either. O(providers).
+        """
+        rows = cls()
+        rows._start(lines)
+        return rows
+
+    def _start(self, rows: Sequence[Row] | Sequence[bytes]) -> None:
+        self._rows: list[Row | bytes] = [*rows]
+        self._places: dict[str, range] = {}
+        start = 0
+        while start < len(self._rows):
+            provider = _provider(self._rows[start])
+            end = bisect_right(self._rows, provider, lo=start, key=_provider)
+            self._places[provider] = range(start, end)
+            start = end
+        self.providers = frozenset(self._places)
+        self._shelves: dict[str, _Shelf] = {}
+        self._everywhere: dict[str, list[int]] = {}
+        self._orgs: set[str] = set()
+        self._made: dict[str, Row] = {}
+        self._families: dict[str, list[tuple[str, Row]]] = {}
+        self._weights: dict[str, list[Row]] = {}
+
+    def all(self) -> tuple[Row, ...]:
+        """Every row, in order."""
+        return tuple(self._row(number) for number in range(len(self._rows)))
+
+    def by_provider(self, provider: str) -> tuple[Row, ...]:
+        """One provider's rows, in order."""
+        return tuple(self._row(number) for number in self._places.get(provider, ()))
+
+    def served(self, provider: str, key: str) -> Row | None:
+        """The row of `key` at `provider`, or at its sibling."""
+        for shelf in self._shelves_of(provider):
+            if (row := shelf.exact.get(key)) is not None:
+                return row
+        return None
+
+    def served_as(self, provider: str, key: str) -> Row | None:
+        """The row at `provider` whose last part or own name, date aside, is `key`, if all have one window."""
+        for shelf in self._shelves_of(provider):
+            rows = shelf.short.get(key, [])
+            if rows and len({(row.context, row.input) for row in rows}) == 1:
+                return min(rows, key=lambda row: (row.retired, len(row.id), row.id))
+        return None
+
+    def made(self, key: str) -> Row | None:
+        """The row of `key` at the first of `FIRST_PARTIES` that serves it, by its id or its last part, date
+        aside."""
+        if not self._made:
+            for maker in FIRST_PARTIES:
+                for shelf in self._shelves_of(maker):
+                    for part in (*shelf.exact, *shelf.short):
+                        row = shelf.exact.get(part) or self.served_as(maker, part)
+                        if row is not None:
+                            self._made.setdefault(part, row)
+        return self._made.get(key)
+
+    def names(self) -> Collection[str]:
+        """The keys that `anywhere` finds something by."""
+        self._look_everywhere()
+        return self._everywhere.keys()
+
+    def anywhere(self, key: str) -> tuple[Row, ...]:
+        """Every provider's rows whose last part or own name, date aside, is `key`; retired ones only if no
+        others are."""
+        self._look_everywhere()
+        rows = tuple(self._row(number) for number in self._everywhere.get(key, ()))
+        return tuple(row for row in rows if not row.retired) or rows
+
+    def knows_org(self, name: str) -> bool:
+        """True if some id begins with `name/`: the maker or the packer that a host keeps in its ids."""
+        self._look_everywhere()
+        return name in self._orgs
+
+    def kin(self, prefix: str, provider: str | None = None) -> tuple[Row, ...]:
+        """The rows of `provider`, by default of all makers, whose id begins with `prefix` and goes on with
+        another word; none retired."""
+        name = provider or ""
+        if name not in self._families:
+            places = FIRST_PARTIES if provider is None else (provider, *SIBLINGS.get(provider, ()))
+            pairs = [(last_part(key_of(row.id)), row) for place in places for row in self.by_provider(place)]
+            self._families[name] = sorted(
+                (pair for pair in pairs if not pair[1].retired), key=lambda pair: pair[0]
+            )
+        pairs = self._families[name]
+        start = bisect_left(pairs, prefix + "-", key=lambda pair: pair[0])
+        # "." comes right after "-" and stands in no key.
+        end = bisect_left(pairs, prefix + ".", key=lambda pair: pair[0])
+        return tuple(row for _, row in pairs[start:end])
+
+    def weights(self, stem: str) -> tuple[Row, ...]:
+        """The rows of native windows of the family `stem`; where it has none, those of its releases."""
+        if not self._weights:
+            rows = self.by_provider(OPEN_WEIGHTS)
+            for row in [row for row in rows if not row.retired]:
+                family = row.id.partition("@")[0]
+                for name in dict.fromkeys((family, "~" + without_version(family))):
+                    self._weights.setdefault(name, []).append(row)
+        return tuple(self._weights.get(stem) or self._weights.get("~" + stem) or ())
+
+    def _row(self, number: int) -> Row:
+        row = self._rows[number]
+        if isinstance(row, bytes):
+            row = self._rows[number] = _decode(row)
+        return row
+
+    def _shelves_of(self, provider: str) -> Iterator[_Shelf]:
+        for place in (provider, *SIBLINGS.get(provider, ())):
+            if place in self._places:
+                if place not in self._shelves:
+                    self._shelves[place] = _Shelf(self.by_provider(place))
+                yield self._shelves[place]
+
+    def _look_everywhere(self) -> None:
+        if self._everywhere:
+            return
+        for provider, places in self._places.items():
+            if provider == OPEN_WEIGHTS:
+                continue
+            names = [_names(self._rows[number], len(provider)) for number in places]
+            keys = keys_of([model for model, _ in names])
+            for number, key, (_, own) in zip(places, keys, names, strict=True):
+                org, _, part = key.rpartition("/")
+                if org:
+                    self._orgs.add(org.partition("/")[0])
+                self._everywhere.setdefault(part, []).append(number)
+                if "20" in part and (undated := without_date(part)) != part:
+                    self._everywhere.setdefault(undated, []).append(number)
+                if own is not None:
+                    self._everywhere.setdefault(own, []).append(number)
+
+
+class _Shelf:
+    """One provider's rows, by every key they may be asked for. O(rows)."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.exact: dict[str, Row] = {}
+        self.short: dict[str, list[Row]] = {}
+        """By the id, by its last part, each without a date too, and by the model's own name."""
+        for key, row in zip(keys_of([row.id for row in rows]), rows, strict=True):
+            part = last_part(key)
+            self.exact.setdefault(key, row)
+            names = {key, part, without_date(key), without_date(part)}
+            for short in names if row.canonical is None else {*names, row.canonical}:
+                self.short.setdefault(short, []).append(row)
+
+
+_PROVIDER = len(b'{"provider":"')
+_TO_ID = len(b'","id":"')
+_CANONICAL = b'","canonical":"'
+
+
+def _provider(row: Row | bytes) -> str:
+    """`Row.provider`, without decoding the rest."""
+    if isinstance(row, Row):
+        return row.provider
+    return row[_PROVIDER : row.index(b'"', _PROVIDER)].decode()
+
+
+def _names(row: Row | bytes, provider_length: int) -> tuple[str, str | None]:
+    """(`Row.id`, `Row.canonical`), without decoding the rest."""
+    if isinstance(row, Row):
+        return row.id, row.canonical
+    start = _PROVIDER + provider_length + _TO_ID
+    end = row.index(b'"', start)
+    own = end + len(_CANONICAL)
+    if row[end:own] != _CANONICAL:
+        return row[start:end].decode(), None
+    return row[start:end].decode(), row[own : row.index(b'"', own)].decode()
+
+
+_decode = msgspec.json.Decoder(Row).decode

@@ -1,0 +1,382 @@
+"""Whether a text only speaks of an overflow: source, a log, a test's report, a thread about errors.
+
+A provider's refusal is short, says one thing, and has at most a wrapper's words around it. What is quoted
+has the look of where it stands: line numbers, bullets, comments, quotation marks, somebody who tells of it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import islice, pairwise
+from typing import Literal
+
+from compactd.core.overflow.bare import PATHS, bare
+from compactd.core.overflow.lists import listed
+from compactd.core.overflow.prose_words import (
+    FAMILIAR,
+    HINTING,
+    OPENINGS,
+    POLITE,
+    PROVIDERS,
+    TELLING,
+    TELLING_PAIRS,
+)
+from compactd.core.overflow.translations import WORDS_OF
+from compactd.core.overflow.unwrap import Unwrapped
+from compactd.core.overflow.vocabulary import WORDS
+
+NAMES = r"https?://\S+|\b\w*[_/\d]\w*\b|\b\w{0,60}(?:Error|Exception)\b"
+"""Addresses, identifiers and classes: no words of a sentence."""
+STATUS = r"[45][0-2]\d"
+STATUSES = r"(?<![\d.,])(?:HTTP |status )?([45][0-2]\d)(?=[:;,)| ](?!\s*(?:tokens|>|\d)))"
+PARSING = listed(
+    "pars json schema unterminated deserializ decod tool arguments template near regex syntax yaml xml"
+    " function"
+)
+"""What `PARSED` has one of."""
+SIGNS = 160
+"""Quotation marks of one text; each is looked from for its other."""
+QUOTE_SIGNS = frozenset("\"'“‘`«")
+PARSED = (
+    r"(?i)pars(?:e|ing)\b|json\b|schema\b|unterminated|deserializ|\bdecod(?:e|ing)\b(?! failed)"
+    r"|tool[ _](?:call|use|result|output)|arguments\b|template\b|\bnear\b|\bregex|\bsyntax|\byaml\b|\bxml\b"
+    r"|\bfunction[ _](?:call|arg|name)"
+)
+"""Words of a request that could not be read, before what it held."""
+ANSWERING = r"""["'](?:message|error|detail|msg)["']\s?[:=]\s?$"""
+"""Before a value that is the refusal itself, in a notation that was garbled."""
+CODED = re.compile(r"(?i)[a-z]_\w*(?:exceed|too_l|overflow)")
+"""A machine code of an overflow, quoted: a value of the request, or the name of a tool."""
+WRAPPING = listed(
+    "all models exhausted attempts attempt retries after error"
+    " errors request failed fail fails with message the a an from api response status code server"
+    " http https bad reason details detail body provider returned model by of in is was and to last"
+    " caused caught exception raw llm upstream call calling client said says responded reply text got"
+    " received unexpected occurred following run while when generating completion stream agent unknown"
+    " could not due post get invalid too many failures invoke"
+)
+"""Words around a quoted refusal that add nothing to it."""
+READ = 4000
+"""Characters of the prose that are looked at."""
+LONGEST = 1000
+"""Characters on one line that no refusal reaches without its body (Anthropic's and AWS's longest: about
+600)."""
+LINES = 4
+"""Lines of prose, beside those `Key: value`, that no refusal has."""
+
+HOLLOW = re.compile(r"\{\{?[a-z_]\w*\}?\}|\$\{\w")
+"""Places left for a value: a template."""
+PATTERNED = (
+    ("%", r"%[ds]\b"),
+    ("<", r"<[A-Z]+>"),
+    ("Assert", r"\bAssert\w*Error\b"),
+    (" tokens", r"\b[NXM] tokens\b"),
+    ("=", r"\blevel=\w|\bpid=\d|, \w+=(?:True|False|None)\b|\w=[\"'][^\"']*[\"'], \w+=|==|!="),
+    ("(", r"\w\(\)|\w\.\w+\(|\b\w+\([^()]*[\"'][^()]*\)|\(\?[:i]"),
+    ("[", r"\[\w+\.\w{1,4}:\d+\]|\[_[ -]?\]|\[\^|\]\(https?:"),
+    ("\\", r"\\[sdwbS][+*]?"),
+    (".*", r"\.\*"),
+    (".+", r"\.\+"),
+    ("**", r"\*\*\w"),
+    ("&&", "&&"),
+    ("||", r"\|\|"),
+    ("/", r"/\d/"),
+)
+"""Placeholders, marks of logs, calls, patterns, markup: what each must have, and its pattern."""
+STAMPED = (
+    r"(?m)^\W{0,3}(?:\S{1,24}\s+\|?\s*)?"
+    r"(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|\w{3} +\d{1,2} \d\d:\d\d"
+    r"|(?:DEBUG|INFO|WARN|WARNING|ERROR|TRACE)\b[ :\]])"
+)
+KEYED = (
+    r"(?m)(?i:^\W{0,3}(?:error ?|http ?|request ?|response ?|status ?|provider ?|x-)?"
+    r"(?:type|details?|code|message|name|status|error|id|reason|fault|metadata|content(?:-\w+)?|headers?|body|url"
+    r"|info|raw|provider|model|cause|param|date|description|title|last)[\w ]{0,12}:\s)"
+    r"|^ {2,4}[a-z]{2,12}(?:[A-Z][a-z]{1,12}){1,3}:\s"
+)
+TAGS = re.compile(r"<([A-Za-z][\w:.-]*)")
+PLAIN_TAGS = listed(
+    "html head title body h1 h2 h3 p center pre hr br div span meta style script link a b i strong"
+    " small address error errors message requestid hostid response lm string exception detail fault"
+    " faultstring faultcode xml status description errorresponse type resource reason request_id uuid"
+    " nginx nil none null model url id org key redacted removed hidden masked secret token"
+)
+"""Of error pages, of XML errors, and placeholders (`<LM Studio error>`)."""
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|#\d+")
+SPOKEN = r"(?<![\w=])[\"“'‘`«](?=\S)([^\"“”`»\n]{8,300}?)(?<=\S)[\"”'’`»](?!\w)"
+
+OPENED = re.compile(
+    r"[\"'\[(]?(?:[\w.]{0,90}(?:Error|Exception)\b|API\b|HTTP\b|\d{3}\b|An error occurred|Request failed"
+    r"|Failed to|Sorry)"
+)
+"""How a report of one failure begins."""
+RAISED = re.compile(
+    r"(?:(?:litellm|openai|anthropic|google|groq|ollama|botocore|cohere|mistralai)[\w.]{0,60}\.)?"
+    r"(?:BadRequestError|API\w{0,20}Error|AI_\w{3,30}|ContextWindow\w{0,30}|InvalidRequestError|ClientError)\b"
+)
+"""An exception of a provider's SDK: its text is the refusal, whatever the SDK appends."""
+REPORTED = (
+    r"(?i)(?!\[\w+\]\s|\d{3}\s-)[\[\"'(✕❌⎿✗⚠️📝! ]{0,6}(?:[^\s:=\"“«'#]{1,40} ){0,9}?"
+    r"\(?(?:\w{0,40}error|\w{0,40}exception|failed|failure|fails|rejected|exhausted|refused|not sent"
+    r"|too many (?:\w{1,20} ){0,3}failures)\b"
+    r"(?:\s(?!because|when|that|if|as|since|with|like)[^\s:=\"“«]{1,60}){0,8}\s?[:—]\s"
+)
+"""How a client's report of one failure begins: `Batch generation failed: …`, `Message not sent — …`."""
+RETURNED = r"\b(?:returned|status|responded|replied|HTTP|got)\b[^\n]{0,20}\b[45]\d\d\b[^\n]{0,30}$"
+"""Words right before a body that say who answered with it: `inference returned 400 Bad Request:`."""
+ADVICE = (
+    r"(?i)\n\s{0,8}[^\w\s]{0,4}\s{0,3}(?:possible )?(?:solutions?|suggestions?|tips?|hints?|options|try"
+    r"|how to fix|to fix|what (?:to|you can) do)\b[^\n]{0,30}:[ \t]{0,4}"
+    r"(?:\n[ \t]{0,12}(?:[-*•]|\d\.)[ ][^\n]{1,200}){1,9}\s*$"
+)
+"""A client's own advice behind a refusal: a heading and its bullets, to the end."""
+ADVISED = (
+    r"(?<=[a-z)][.!]) (?:Please |You can )?(?:Use|Try|Reduce|Start|Choose|Switch|Remove|Shorten|Lower"
+    r"|Consider|Select|Compact|Clear|Pick|Split|Narrow)\b[^.\n]{1,200}\.?\s*$"
+)
+"""The same, as a last sentence."""
+ADVISING = 500
+"""Characters of a text that ends so."""
+SENTENCE = r"[.!?。！？]+(?=\s|$|[^\x00-\x7f])|[；。！？]"
+MEASURES = r"(?<!\S)[a-z][a-z_]{2,80}=[\w().:-]{1,80}(?=\s|$)"
+"""What a logger measured: `total_tokens=117322`."""
+FOREIGN_QUOTES = r"«[^»\n]{4,400}»|„[^“”\n]{4,400}[“”]|「[^」\n]{4,400}」|『[^』\n]{4,400}』"
+"""Quotation marks that no provider's own sentence has."""
+LETTERS = r"[^\W\d_]{2,}"
+ERRING = r"(?i)[\d_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]|exceed|overflow|token|too\s?l"
+"""What the name of a button, a file or a model in quotation marks has not: then it is speech."""
+UNSPACED = r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
+"""Letters of scripts that need few of them for a word."""
+
+
+@cache
+def _marked() -> re.Pattern[str]:
+    """Lines of source, logs, lists, diffs, tests' reports.
+
+    Compiled at the first need: it takes milliseconds.
+    """
+    return re.compile(
+        r"""^(?:
+    [ \t]{0,40}[#]{1,6}\s\S | [ \t]{0,40}(?://|/\*|\*/|\*\s|--\s|<!--|\"{3}|'{3}|\#\s|\#!)
+    | >\s | [ \t]{0,40}[-*+•]\s\S | [ \t]{0,40}\|.*\|[ \t]{0,40}$
+    | [\w.-]+\s+\|\s\S
+    | \[?\d{1,2}:\d\d(?::\d\d)?\]?\s(?:[AP]M\s)?\W?\w+
+    | \d\d:\d\d:\d\d[,.]\d+\s--> | [\w.-]{1,20}\s\(?\[?\d\d:\d\d
+    | (?:[QA]|Question|Answer):\s
+    | (?:msgid|msgstr|INSERT\sINTO|SELECT\s|VALUES\s|RUN\s|COPY\s|ENV\s|FROM\s|panic:|goroutine\s|Caused\sby:)
+    | (?:\#\#\[|\\begin|\\section|In\s\[\d|Out\[\d|PS\b.{0,60}>|[A-Z]:\\.{0,60}>|<\sHTTP|\*\s\w)
+    | (?:mysql|sqlite|irb.{0,20}|redis.{0,20})> | \w+@[\w.-]+:\S*[$\#]
+    | [0-9a-f]{7,40}\s\(? | (?:[\w.-]{1,40},){2,} | [\w.-]{1,40},".*",
+    | (?:user|assistant|human|ai|system|bot|agent|me|you|bob|alice|speaker\s?\w*|interviewer|host|guest)\s?:\s
+    | (?:Subject|Re|Fwd|Title|title|(?:Expected|Received|Actual|Got)(?=:|\s["'])|Summary|Searching\sfor
+        |TODO|FIXME|REM
+        |description
+        |summary|name|note|label)\b:?\s
+    | (?:echo|grep|rg|cat|curl|git|gh|npm|pnpm|python3?|sed|awk|find|ls|cd|make|docker|kubectl)\s\S
+    | ;\s | _\w.*_$
+    | [A-Z][a-z]{2}\s{1,2}\d{1,2}\s\d\d:\d\d:\d\d\s | [EWI]\d{4}\s | Found\s\d | \#\d+\s | (?:test|Test)\w+\s
+    | [ \t]{0,40}(?![45]\d\d\s)\d{1,6}\s(?=[a-z])(?!is\s|exceeds\s)(?!(?:\w+\s)?(?:tokens?
+        |characters|bytes|requests|seconds
+        |input)\b)
+    | [\w-]+(?:\.[\w-]+)+=\w | [\w.-]+\s\|\s.*\| | \w+:\s.*\{\w*\}
+    | [+-]\s{0,12}[\w"'(] | @@ | diff\s--git | [ \t]{0,40}\d{1,5}(?:→|\t|\s?[|│])
+        | [ \t]{0,40}(?:\$|❯|%|>>>)\s\w
+    | (?:\S+[/\\])?[\w.-]+\.(?:pyi?|tsx?|jsx?|mjs|go|rs|exs?|java|kt|rb|php|c|cc|cpp|h|hpp|cs|swift|md|rst|txt
+        |jsonl?|ya?ml|toml|log|sh|sql|vue|html)(?:[:(-]\d+|\s*[:-]\s)
+    | [ \t]{0,40}\d{1,2}[.)]\s+\S | ={4,} | -{4,} | ```
+    | [ \t]{0,40}(?:E|FAILED|PASSED|FAIL|PASS|ok|not\sok|✓|✗|✘|●|===+|---+|___+|\.\.\.)(?:\s|$)
+    | [ \t]{0,40}(?:def|class|func|fn|function|async|export|public|private|protected|static|pub|struct
+        |interface|enum
+        |impl|module|package|namespace)\s+\w+.*[({:;=]
+    | [ \t]{0,40}(?:if|elif|else|for|while|return|raise|throw|assert|switch|case|when|try|except|catch
+        |import|from
+        |const|let|var|yield|await|print|expect|it|test|describe|require|with|match|self|this|unless
+        |rescue)\b[\s.(].*[(){}\[\];=:'",][ \t]{0,40}$
+    | [ \t]{0,40}(?:return|assert|raise|yield|const|let|var)\s | .*\S[ ](?:=|return)[ \t]{0,40}$
+        | .*\S[ ]{2,8}\#[ ]
+    | [ \t]{0,40}(?:import|from)\s[\w.{}*,\s]+(?:\simport\s|\sfrom\s|;|$)
+    | [ \t]{0,40}["'][^"'\n]{1,200}["']\s*[,)\]}:;+]
+    | [ \t]{0,40}[\w.\[\]"'@$]{1,60}\s*(?::\s?[\w.\[\]|,<>\s]{1,40})?\s(?:=|:=|==|\+=|=>|->|\?)\s\S
+    | .*[;{][ \t]{0,40}$ | .*["')\]],[ \t]{0,40}$ | .*\)\s*(?:->\s\w+\s*)?:[ \t]{0,40}$
+    | \[[xX\s]\]\s | On\s.{5,80}wrote:
+    )""",
+        re.VERBOSE | re.MULTILINE,
+    )
+
+
+def quotes(text: str, body: Unwrapped, *, answered: bool, coded: bool) -> Literal["", "likely", "surely"]:
+    """Whether `text` quotes. `answered`: a server refused with it; `coded`: the caller knows its code.
+
+    Cost: O(characters), at most `READ` of what stands outside of notations.
+    """
+    if body.is_record and not answered:
+        return "surely"
+    if coded and answered:
+        return ""
+    points = _tagged(text[:READ]) if "<" in text[:READ] else 0
+    points += 2 if HOLLOW.search(text[:READ]) is not None else 0
+    whole = body.prose[:READ].strip()
+    prose = bare(whole).strip()
+    logged = prose != whole
+    if body.messages:
+        prose = "\n".join(line.rstrip(" \t:=-") for line in prose.split("\n"))
+    if body.messages and re.search(RETURNED, prose[-LONGEST:]) is not None:
+        points -= 2
+    prose = re.sub(ADVICE, "", prose) if "\n" in prose else prose
+    prose = re.sub(ADVISED, "", prose) if len(prose) < ADVISING else prose
+    if prose:
+        points += _look(prose) + _telling(prose, is_wrapper=bool(body.messages or body.codes)) + _long(prose)
+        if RAISED.match(prose) is not None:
+            points -= 3
+        elif re.match(REPORTED, prose + (": " if body.messages else "")) is not None or logged:
+            points -= 2
+        elif "\n" not in prose and OPENED.match(prose) is not None:
+            points -= 1
+    if points < (6 if answered or coded else 2):
+        return ""
+    return "surely" if points >= 5 else "likely"
+
+
+def unspoken(message: str) -> str | None:
+    """`message` without what it quotes at length, where it says something of its own; else None.
+
+    A refusal of a malformed request quotes the request: `Invalid content: "prompt is too long …" is not …`.
+    """
+    if not QUOTE_SIGNS.intersection(message):
+        return _before_echo(message)
+    spans = [
+        found.span()
+        for found in _spoken(message, 12)
+        if (found.group(1).count(" ") > 1 or CODED.search(found.group(1)) is not None)
+        and not _answers(message[: found.start()])
+    ]
+    if not spans:
+        return _before_echo(message)
+    pieces, at = [], 0
+    for start, end in spans:
+        pieces.append(message[at:start])
+        at = end
+    pieces.append(message[at:])
+    outside = " ".join(pieces)
+    own = [word for word in WORD.findall(outside.lower()) if word not in WRAPPING]
+    return outside if len(own) > 1 else None
+
+
+def _answers(before: str) -> bool:
+    """Whether a garbled notation names what follows its message, and nothing says that it was sent."""
+    return re.search(ANSWERING, before[-20:]) is not None and re.search(PARSED, before) is None
+
+
+def _spoken(text: str, most: int) -> list[re.Match[str]]:
+    """What stands between quotation marks, at most `most` times; nothing where everything is one."""
+    if sum(text.count(sign) for sign in QUOTE_SIGNS) > SIGNS:
+        return []
+    return list(islice(re.finditer(SPOKEN, text), most))
+
+
+def _before_echo(message: str) -> str | None:
+    """What stands before the echo of a text that could not be read: `Failed to parse …: <text>`."""
+    head, colon, echo = message.partition(": ")
+    if not colon or len(echo) <= 20:
+        return None
+    low = head.lower()
+    parsed = any(word in low for word in PARSING) and re.search(PARSED, head) is not None
+    return head if parsed else None
+
+
+def _tagged(text: str) -> int:
+    """Points for tags that no server's error page has."""
+    tags = {tag for tag in TAGS.findall(text) if tag.lower() not in PLAIN_TAGS}
+    return 2 if tags - {"Code"} else 0
+
+
+def _look(prose: str) -> int:
+    """Points for what the lines look like."""
+    points = 0
+    lines = [line for line in prose.split("\n") if line.strip(" \t.,;:|(){}[]")]
+    prose = "\n".join(lines)
+    marked = sum(1 for _ in islice(_marked().finditer(prose), 4))
+    if marked:
+        points += 2 if marked < 4 else 4
+    if any(sign in prose and re.search(pattern, prose) is not None for sign, pattern in PATTERNED):
+        points += 2
+    if len(lines) > 1:
+        if len(lines) - sum(1 for _ in re.finditer(KEYED, prose)) >= LINES:
+            points += 3
+        if sum(1 for _ in re.finditer(STAMPED, prose)) >= 2:
+            points += 3
+        if "Traceback (most recent" in prose or "\n    at " in prose or '\n  File "' in prose:
+            points += 2
+    if max(map(len, lines), default=0) > LONGEST:
+        points += 2
+    return points
+
+
+def _strange(prose: str, words: list[str]) -> int:
+    """Points for words that refusals do not use. English only."""
+    if not prose.isascii() or sum(word in WORDS_OF for word in words) > 2:
+        return 0
+    plain = WORD.findall(re.sub(NAMES, " ", prose).lower())
+    strange = [
+        word
+        for word in plain
+        if len(word) > 1 and word not in FAMILIAR and word not in WORDS and word not in WORDS_OF
+    ]
+    if len(strange) >= 4 and len(strange) * 4 >= len(plain):
+        return 2
+    return 1 if len(strange) >= 2 and len(strange) * 6 >= len(plain) else 0
+
+
+def _long(prose: str) -> int:
+    """Points for sentences in other languages than English: no provider writes four."""
+    if prose.isascii():
+        return 0
+    closed = any(mark in prose for mark in "»“”」』")
+    for quoted in islice(re.finditer(FOREIGN_QUOTES, prose), 4 if closed else 0):
+        few = sum(1 for _ in re.finditer(LETTERS, quoted.group())) < 3
+        if few and re.search(ERRING, quoted.group()) is None:
+            continue
+        outside = prose[: quoted.start()] + " " + prose[quoted.end() :]
+        if (
+            sum(1 for _ in islice(re.finditer(LETTERS, outside), 9)) + len(re.findall(UNSPACED, outside)) // 2
+            > 8
+        ):
+            return 3
+    size = len(prose) + 3 * sum(1 for _ in re.finditer(UNSPACED, prose))
+    return 3 if size > 300 and sum(1 for _ in islice(re.finditer(SENTENCE, prose), 4)) > 3 else 0
+
+
+def _telling(prose: str, *, is_wrapper: bool) -> int:
+    """Points for words of somebody who tells of it."""
+    if prose.count("/") + prose.count("\\") > 1:
+        prose = re.sub(PATHS, " ", prose)
+    if "=" in prose:
+        prose = re.sub(MEASURES, " ", prose)
+    words = WORD.findall(prose.lower())
+    if is_wrapper and len(words) < 30:
+        words = []
+    points = 2 * len(TELLING.intersection(words)) + len(HINTING.intersection(words))
+    pairs = TELLING_PAIRS.intersection(pairwise(words))
+    if pairs:
+        strong = len(pairs - POLITE)
+        points += 2 * strong + (len(pairs) - strong) // 2
+    if len(words) > 1 and words[0] in OPENINGS and not prose[len(words[0]) :].lstrip(" \"'").startswith(":"):
+        points += 2 if words[1] != "your" else 0
+    if len(PROVIDERS.intersection(words)) > 2:
+        points += 2
+    if len(re.findall(STATUS, prose)) > 1:
+        points += (0, 0, 2, 3)[min(3, len(set(re.findall(STATUSES, prose))))]
+    if not is_wrapper or words:
+        points += _strange(prose, words)
+    if (not is_wrapper and '"' in prose) or "“" in prose or " '" in prose:
+        for spoken in _spoken(prose, 6):
+            before = len(WORD.findall(prose[: spoken.start()].lower()))
+            behind = len(WORD.findall(prose[spoken.end() :].lower()))
+            said = spoken.group(1)
+            if " " in said.strip() and len(said) > 20 and (before + behind >= 8 or behind >= 4):
+                points += 2
+                break
+    if prose.rstrip().endswith("?"):
+        points += 2
+    return points

@@ -1,0 +1,122 @@
+"""Tool results that are too large for the room there is: head and tail stay, a mark says what is missing.
+
+Only the newest batch is ever clipped, where it alone exceeds what a request may take (behaviour.md,
+"A compaction", 2). The journal keeps the whole; `session/expand` gives it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from compactd.core.history.entries import EntryId, Item, Stub
+from compactd.core.planning.prune import first_error, restated
+from compactd.core.text.quoting import quoted_line
+from compactd.core.text.tool_results import text_of_result
+from compactd.core.tokens.counting import Counter, block_tokens
+from compactd.protocol.messages import ToolResult
+
+CLIP_LEAST = 48
+"""Tokens of a clipped result below which it would be all mark."""
+
+HEAD_SHARE = 0.5
+"""Of what stays, this much is the head, the rest the tail: a command's outcome stands at its end."""
+
+TELLING_LEAST = 128
+"""Tokens from which on the mark names the first error line."""
+
+TRIES = 12
+
+
+class Clipping(Struct, frozen=True, kw_only=True):
+    """What clipping a batch would do."""
+
+    stubs: tuple[Stub, ...] = ()
+    results: int = 0
+    """Tool results that are shortened."""
+    tokens_saved: int = 0
+
+
+def clip(
+    items: Sequence[Item], places: Sequence[tuple[int, int]], most_tokens: int, counter: Counter
+) -> Clipping | None:
+    """The results at these places (message, block) shortened, the largest first, until all of them together
+    take at most `most_tokens`. None where they would have to be shorter than `CLIP_LEAST` each.
+
+    O(text of the results), several counts each.
+    """
+    sizes: list[tuple[int, int, ToolResult, int]] = []
+    for index, at in places:
+        block = items[index].message.content[at]
+        if isinstance(block, ToolResult):
+            sizes.append((index, at, block, block_tokens(block, counter)))
+    level = _level([size for *_, size in sizes], most_tokens)
+    if level is None:
+        return Clipping()
+    if level < CLIP_LEAST:
+        return None
+    texts: dict[int, list[tuple[int, str]]] = {}
+    saved: dict[int, int] = {}
+    for index, at, block, size in sizes:
+        if size > level:
+            text = clip_text(text_of_result(block), level, size, items[index].entry_id, counter)
+            texts.setdefault(index, []).append((at, text))
+            saved[index] = saved.get(index, 0) + size - counter.count(text)
+    stubs = tuple(
+        Stub(items[index].entry_id, restated(items[index], found), max(0, items[index].tokens - saved[index]))
+        for index, found in texts.items()
+    )
+    return Clipping(stubs=stubs, results=sum(map(len, texts.values())), tokens_saved=sum(saved.values()))
+
+
+def clip_text(text: str, most_tokens: int, size: int, entry_id: EntryId, counter: Counter) -> str:
+    """Head and tail of `text`, cut between code points and at line ends where one is near, with a mark
+    between them: at most `most_tokens`, mark included, of the `size` tokens that it has."""
+    error = first_error(text) if most_tokens >= TELLING_LEAST else ""
+    keep = max(0, most_tokens - counter.count(_mark(size, size, entry_id, error)))
+    chars = len(text) * keep // max(1, size)
+    shown = _mark(size, size, entry_id)
+    for _ in range(TRIES):
+        head = _head(text, round(chars * HEAD_SHARE))
+        tail = _tail(text[len(head) :], chars - round(chars * HEAD_SHARE))
+        kept = counter.count(head) + counter.count(tail)
+        told = "" if error and error in head + tail else error
+        shown = f"{head}{_mark(max(0, size - kept), size, entry_id, told)}{tail}"
+        if counter.count(shown) <= most_tokens or chars == 0:
+            break
+        chars = min(chars - 1, chars * 9 // 10)
+    return shown
+
+
+def _mark(gone: int, size: int, entry_id: EntryId, error: str = "") -> str:
+    """What stands for the middle, with the first error line of the whole where that is not shown."""
+    told = f" {quoted_line(error, 'tool')};" if error else ""
+    return f"\n… [clipped {gone:,} of {size:,} tokens;{told} session/expand {entry_id} shows all] …\n"
+
+
+def _head(text: str, chars: int) -> str:
+    head = text[: max(0, chars)]
+    end = head.rfind("\n", len(head) * 4 // 5)
+    return head[:end] if end > 0 else head
+
+
+def _tail(text: str, chars: int) -> str:
+    tail = text[len(text) - chars :] if 0 < chars < len(text) else text if chars > 0 else ""
+    start = tail.find("\n", 0, len(tail) // 5 + 1)
+    return tail[start + 1 :] if start >= 0 else tail
+
+
+def _level(sizes: Sequence[int], most_tokens: int) -> int | None:
+    """The size to which every larger one must come down so that all together take at most `most_tokens`; none
+    where they do already. O(n log n)."""
+    if sum(sizes) <= most_tokens:
+        return None
+    left = max(0, most_tokens)
+    rising = sorted(sizes)
+    for at, size in enumerate(rising):
+        share = left // (len(rising) - at)
+        if size > share:
+            return share
+        left -= size
+    return 0

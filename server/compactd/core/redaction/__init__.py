@@ -1,0 +1,1 @@
+"""Words that are taken out of a session for good."""

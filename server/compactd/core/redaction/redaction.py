@@ -1,0 +1,485 @@
+"""What a redaction makes of a journal: messages without their contents, and nothing of them anywhere else.
+
+The contents go, the structure stays: role, blocks, calls and their results, so that every view of the
+session is as valid as before. Words of the redacted messages are looked for in whatever the session keeps
+of its messages beside them: summaries, stubs, file lists, titles, prompts that waited. A summary that a model
+wrote of them is made anew without a model: it may say in other words what they said.
+(Contract, `session/redact`.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.extract.file_operations import MAX_PATH_CHARS
+from compactd.core.history.entries import (
+    Appended,
+    Compacted,
+    CompactionEnded,
+    Entry,
+    EntryId,
+    Item,
+    ModelSet,
+    Opened,
+    Pruned,
+    Queued,
+    SettingsSet,
+    Stub,
+    summary_message,
+    with_stub,
+)
+from compactd.core.redaction.blank import MARK_DOCUMENT, blanked, blanked_block, content_of
+from compactd.core.redaction.remains import tell_tale, words_left
+from compactd.core.redaction.scrub import MARK, Scrubber, scrubber
+from compactd.core.redaction.summaries import WRITTEN, Remaker
+from compactd.core.text.quoting import neutral
+from compactd.core.text.summary_format import EVMTS, HEADINGS, LEAD, NATURE, NONE, OLD_NATURES
+from compactd.core.text.visible import file_name
+from compactd.protocol.messages import Block, CompactionResult, Message, Text, ToolCall, ToolResult
+
+UNCOUNTED = -1
+"""Tokens of a stub whose text was changed."""
+
+_Step = TypeVar("_Step", Compacted, Pruned)
+
+
+class Codec(Struct, frozen=True):
+    """How messages are read, written and counted."""
+
+    decode: Callable[[Raw], Message]
+    encode: Callable[[Message], bytes]
+    count: Callable[[Message], int]
+    estimator: str
+    """The name of what `count` counts with."""
+
+
+class Cleaned(Struct, frozen=True, kw_only=True):
+    """A place that held words of the redacted messages and holds them no more."""
+
+    where: str
+    entry_ids: tuple[EntryId, ...] = ()
+
+
+class Left(Struct, frozen=True, kw_only=True):
+    """A place that may hold words of the redacted messages still. Says no word of them."""
+
+    where: str
+    why: str
+    entry_ids: tuple[EntryId, ...] = ()
+    path: str | None = None
+
+
+class Redaction(Struct, frozen=True, kw_only=True):
+    """What becomes of a journal."""
+
+    changes: dict[int, Entry]
+    """The entries that change, by their place in the journal."""
+    waiting: dict[int, Entry]
+    """The same of the records that waited for it."""
+    cleaned: tuple[Cleaned, ...]
+    left: tuple[Left, ...]
+    known_by: tuple[str | bytes, ...]
+    """What the redacted messages and the summaries that were made anew are known by: ids, bytes, texts."""
+
+
+def redaction(entries: Sequence[Entry], entry_ids: frozenset[EntryId], codec: Codec) -> dict[int, Entry]:
+    """The entries that a redaction of these messages changes, by their place in `entries`; see `redact`."""
+    return redact(entries, entry_ids, codec).changes
+
+
+def redact(
+    entries: Sequence[Entry],
+    entry_ids: frozenset[EntryId],
+    codec: Codec,
+    waiting: Sequence[Entry] = (),
+) -> Redaction:
+    """What a redaction of these messages makes of `entries`, a whole journal, and of records that wait.
+
+    In the copies, every word that the messages hold and no other message, setting or id does, and every line
+    that is theirs alone, gives way to the mark: words of 6 code points and more wherever they stand, shorter
+    ones where they stand by themselves. A model's summary of them is made anew by `extract`. Tokens of what
+    changed are counted anew. Cost: O(bytes of the journal), and an extract for each such summary.
+    """
+    changed: dict[int, Entry] = {}
+    raws: dict[EntryId, Raw] = {}
+    gone: list[Message] = []
+    for seq, entry in enumerate(entries):
+        if not isinstance(entry, Appended):
+            continue
+        raws[entry.id] = entry.message
+        if entry.id in entry_ids:
+            gone.append(codec.decode(entry.message))
+            message = blanked(gone[-1])
+            changed[seq] = msgspec.structs.replace(
+                entry, message=Raw(codec.encode(message)), tokens=(codec.count(message), codec.estimator)
+            )
+    said = [raws[entry_id] for entry_id in entry_ids if entry_id in raws]
+    texts = [form for raw in said for text in strings(raw) for form in _forms(text)]
+    both = (*entries, *waiting)
+    scrub = scrubber(
+        texts,
+        _others(both, entry_ids, gone),
+        [text for entry in both for text in _copies(entry)],
+        entry_ids,
+    )
+    cleaning = _Cleaning(entry_ids, raws, frozenset(bytes(raw) for raw in said), scrub, codec)
+    remaker = Remaker(entry_ids, codec.decode, codec.count, cleaning.counted)
+    is_written = any(isinstance(entry, Compacted) and entry.result.strategy == WRITTEN for entry in entries)
+    for seq, entry in enumerate(entries):
+        before = changed.get(seq, entry)
+        after = cleaning.cleaned(before)
+        after = remaker.taken(after) if is_written else after
+        if after is not before:
+            changed[seq] = after
+    remaker.release()
+    later = {at: _later(entry, cleaning) for at, entry in enumerate(waiting)}
+    later = {at: entry for at, entry in later.items() if entry is not waiting[at]}
+    summaries = (
+        entry.summary
+        for before, after in ((entries, changed), (waiting, later))
+        for at, entry in enumerate(before)
+        if at in after and isinstance(entry, Compacted)
+    )
+    return Redaction(
+        changes=changed,
+        waiting=later,
+        cleaned=tuple(_told(entries, changed, entry_ids)),
+        left=tuple(_left(both, entry_ids, gone, codec)),
+        known_by=(*_known_by(entries, gone, entry_ids), *summaries),
+    )
+
+
+def _later(entry: Entry, cleaning: _Cleaning) -> Entry:
+    """A record that waits for the journal: what was said before it, a summary among them covers."""
+    after = cleaning.cleaned(entry)
+    if isinstance(after, Compacted):
+        return msgspec.structs.replace(after, summary=MARK)
+    return after
+
+
+def _known_by(
+    entries: Sequence[Entry], gone: Sequence[Message], entry_ids: frozenset[EntryId]
+) -> Iterator[str | bytes]:
+    asked = [entry for entry in entries if isinstance(entry, Appended) and entry.id in entry_ids]
+    for entry, message in zip(asked, gone, strict=True):
+        if entry.client_id:
+            yield entry.client_id
+        # What says nothing more is any message's.
+        if content_of(message) != content_of(blanked(message)):
+            yield bytes(entry.message)
+            yield content_of(message)
+
+
+def _told(
+    entries: Sequence[Entry], changed: Mapping[int, Entry], entry_ids: frozenset[EntryId]
+) -> Iterator[Cleaned]:
+    """What was cleaned, by kind."""
+    places: dict[str, list[EntryId]] = {
+        "messages": [e.id for e in entries if isinstance(e, Appended) and e.id in entry_ids]
+    }
+    for seq, after in changed.items():
+        for where in _differences(entries[seq], after):
+            ids = places.setdefault(where, [])
+            if isinstance(after, Appended | Compacted | Pruned):
+                ids.append(after.id)
+    return (Cleaned(where=where, entry_ids=tuple(ids)) for where, ids in places.items())
+
+
+def _differences(before: Entry, after: Entry) -> Iterator[str]:
+    match before, after:
+        case Compacted(), Compacted():
+            if before.summary != after.summary:
+                yield "summary"
+            if before.stubs != after.stubs:
+                yield "stubs"
+            if (before.read_files, before.modified_files) != (after.read_files, after.modified_files):
+                yield "file lists"
+            if before.result != after.result:
+                yield "compaction result"
+        case Pruned(), Pruned():
+            yield "stubs"
+        case CompactionEnded(), CompactionEnded():
+            yield "error text"
+        case SettingsSet(), SettingsSet():
+            yield "title"
+        case Queued(), Queued():
+            yield "waiting prompts"
+        case Appended(), Appended():
+            if (before.read, before.modified) != (after.read, after.modified):
+                yield "file lists"
+        case _:
+            pass
+
+
+def _left(
+    entries: Sequence[Entry],
+    entry_ids: frozenset[EntryId],
+    gone: Sequence[Message],
+    codec: Codec,
+) -> Iterator[Left]:
+    """What holds a word that tells something and is no copy of a message: a copy would have been cleaned."""
+    said = (codec.encode(_without_names(message)) for message in gone)
+    wanted = tell_tale(text for raw in said for text in strings(raw))
+    if not wanted:
+        return
+    others: list[EntryId] = []
+    is_set = is_named = False
+    for entry in entries:
+        match entry:
+            case Appended() if entry.id not in entry_ids:
+                if words_left(wanted, strings(entry.message)):
+                    others.append(entry.id)
+            case SettingsSet():
+                tools = (text for tool in entry.tools or () for text in strings(tool))
+                is_set |= words_left(wanted, (entry.system_prompt or "", *strings(entry.compaction), *tools))
+            case Opened():
+                is_set |= words_left(wanted, (entry.working_dir or "", entry.real_dir or ""))
+            case ModelSet():
+                is_set |= words_left(wanted, (entry.base_url or "",))
+            case _:
+                pass
+    for message in gone:
+        is_named |= words_left(wanted, tuple(_names_in(message)))
+    if others:
+        why = "they hold a word of the redacted messages; redact them too where it tells the secret"
+        yield Left(where="messages", why=why, entry_ids=tuple(others))
+    if is_set:
+        why = "a system prompt, a tool or another setting, now or before, holds a word of them"
+        yield Left(where="settings", why=f"{why}; it is the client's own: set it anew")
+    if is_named:
+        yield Left(where="names", why="ids and names of tools stay, so that the next request is valid")
+
+
+def _without_names(message: Message) -> Message:
+    """What goes of a redacted message."""
+    content = tuple(
+        msgspec.structs.replace(block, name="", call_id="")
+        if isinstance(block, ToolCall | ToolResult)
+        else block
+        for block in message.content
+    )
+    return Message(role=message.role, content=content)
+
+
+def _names_in(message: Message) -> Iterator[str]:
+    """What stays of a redacted message."""
+    yield message.id or ""
+    for block in message.content:
+        if isinstance(block, ToolCall | ToolResult):
+            yield f"{block.name or ''}\n{block.call_id}"
+
+
+def strings(raw: bytes | Raw) -> Iterator[str]:
+    """Every text in a JSON value, names and numbers too; a text that is JSON itself also by its parts."""
+    yield from _strings(msgspec.json.decode(raw), 0)
+
+
+def _strings(value: object, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+        if value[:1] in ("{", "[", '"') and depth < _NESTED:
+            try:
+                inner = msgspec.json.decode(value)
+            except (msgspec.DecodeError, RecursionError):
+                return
+            yield from _strings(inner, depth + 1)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _strings(name, depth)
+            yield from _strings(inner, depth)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings(inner, depth)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _forms(text: str) -> Iterator[str]:
+    """A text as it was said, as a summary quotes it, with signs in the place of what looked like structure,
+    and if it may be a file's name, as a summary lists it in quotes."""
+    yield text
+    if (as_quoted := "\n".join(map(neutral, text.splitlines()))) != text:
+        yield as_quoted
+    if len(text) <= MAX_PATH_CHARS and (listed := file_name(text)) != text:
+        yield listed[1:-1]
+
+
+_TAGS = "read-files modified-files Conversation Summary messages compacted user assistant system failed"
+
+_NESTED = 3
+"""Texts in texts that are looked into."""
+
+
+def _others(
+    entries: Sequence[Entry], entry_ids: frozenset[EntryId], redacted: Iterable[Message]
+) -> Iterator[str]:
+    """What stays in the journal: other messages, settings, names, ids; and what every record consists of."""
+    yield "\n".join(
+        (LEAD, NATURE, *OLD_NATURES, NONE, *HEADINGS, *(heading for heading, _ in EVMTS.sections), _TAGS)
+    )
+    for message in redacted:
+        for block in message.content:
+            if isinstance(block, ToolCall):
+                yield f"{block.name}\n{block.call_id}"
+            elif isinstance(block, ToolResult):
+                yield f"{block.name or ''}\n{block.call_id}"
+        yield f"{message.id or ''}\n{message.stop_reason or ''}"
+        if message.usage is not None:
+            yield bytes(message.usage).decode("utf-8", "replace")
+    for entry in entries:
+        match entry:
+            case Opened():
+                folders = (entry.working_dir or entry.imported_dir or "", entry.real_dir or "")
+                yield "\n".join((entry.id, entry.parent_session_id or "", *folders))
+            case ModelSet():
+                yield f"{entry.model or ''}\n{entry.base_url or ''}"
+            case SettingsSet():
+                yield entry.system_prompt or ""
+                yield from strings(entry.compaction)
+                for tool in entry.tools or ():
+                    yield from strings(tool)
+            case Appended() if entry.id not in entry_ids:
+                yield from strings(entry.message)
+            case _:
+                pass
+
+
+def _copies(entry: Entry) -> Iterator[str]:
+    """The texts of an entry that may repeat what a message said."""
+    match entry:
+        case Compacted():
+            yield entry.summary
+            yield "\n".join((*entry.read_files, *entry.modified_files))
+            yield from _of_result(entry.result)
+            yield from (text for stub in entry.stubs for _, text in stub.texts)
+        case Pruned():
+            yield from (text for stub in entry.stubs for _, text in stub.texts)
+        case CompactionEnded():
+            yield entry.reason
+        case SettingsSet(title=str() as title):
+            yield title
+        case Queued():
+            yield from strings(entry.message)
+        case Appended():
+            yield "\n".join((*entry.read, *entry.modified))
+        case _:
+            pass
+
+
+def _of_result(result: CompactionResult) -> Iterator[str]:
+    yield result.reason
+    yield "\n".join((*result.read_files, *result.modified_files))
+    if result.retention is not None:
+        yield "\n".join(result.retention.lost)
+    yield "\n".join(result.unfounded or ())
+    yield "\n".join(result.remarks or ())
+    yield "\n".join(one.path for one in result.files_to_reread or ())
+
+
+class _Cleaning(Struct, frozen=True):
+    """One journal's copies, without the words."""
+
+    entry_ids: frozenset[EntryId]
+    raws: dict[EntryId, Raw]
+    """Every message as it stood."""
+    gone: frozenset[bytes]
+    """Those that are redacted."""
+    scrub: Scrubber
+    codec: Codec
+
+    def cleaned(self, entry: Entry) -> Entry:
+        """`entry` without the words: itself where it held none."""
+        replace, scrub = msgspec.structs.replace, self.scrub
+        after: Entry
+        match entry:
+            case Compacted():
+                short = replace(
+                    entry,
+                    summary=scrub.text(entry.summary),
+                    read_files=scrub.paths(entry.read_files),
+                    modified_files=scrub.paths(entry.modified_files),
+                    result=self._result(entry.result),
+                    stubs=self._stubs(entry.stubs),
+                )
+                if short == entry:
+                    return entry
+                tokens = self.codec.count(summary_message(short))
+                after = replace(self.counted(short), summary_tokens=tokens)
+            case Pruned():
+                cut = replace(entry, stubs=self._stubs(entry.stubs))
+                after = entry if cut == entry else self.counted(cut)
+            case CompactionEnded():
+                after = replace(entry, reason=scrub.text(entry.reason))
+            case SettingsSet(title=str() as title):
+                after = replace(entry, title=scrub.text(title))
+            case Queued():
+                after = replace(entry, message=self._queued(entry.message))
+            case Appended():
+                # The client tells them with the last message of a call: they may be another one's.
+                after = replace(entry, read=scrub.paths(entry.read), modified=scrub.paths(entry.modified))
+            case _:
+                return entry
+        return entry if after == entry else after
+
+    def _result(self, result: CompactionResult) -> CompactionResult:
+        kept = result.retention
+        return msgspec.structs.replace(
+            result,
+            reason=self.scrub.text(result.reason),
+            read_files=self.scrub.paths(result.read_files),
+            modified_files=self.scrub.paths(result.modified_files),
+            retention=kept
+            and msgspec.structs.replace(kept, lost=tuple(self.scrub.text(fact) for fact in kept.lost)),
+            unfounded=self.scrub.paths(result.unfounded) if result.unfounded else result.unfounded,
+            remarks=self.scrub.paths(result.remarks) if result.remarks else result.remarks,
+            files_to_reread=tuple(
+                msgspec.structs.replace(one, path=self.scrub.text(one.path)) for one in result.files_to_reread
+            )
+            if result.files_to_reread
+            else result.files_to_reread,
+        )
+
+    def _stubs(self, stubs: tuple[Stub, ...]) -> tuple[Stub, ...]:
+        return tuple(self._stub(stub) for stub in stubs)
+
+    def _stub(self, stub: Stub) -> Stub:
+        is_gone = stub.entry_id in self.entry_ids
+        texts = tuple((at, MARK if is_gone else self.scrub.text(text)) for at, text in stub.texts)
+        if texts == stub.texts and not is_gone:
+            return stub
+        return Stub(stub.entry_id, texts, UNCOUNTED)
+
+    def counted(self, entry: _Step) -> _Step:
+        """`entry` with its stubs counted anew, all by one estimator."""
+        stubs = tuple(
+            Stub(stub.entry_id, stub.texts, self.codec.count(self._shown(stub))) for stub in entry.stubs
+        )
+        return msgspec.structs.replace(entry, stubs=stubs, estimator=self.codec.estimator)
+
+    def _shown(self, stub: Stub) -> Message:
+        message = self.codec.decode(self.raws[stub.entry_id])
+        is_gone = stub.entry_id in self.entry_ids
+        whole = Item(entry_id=stub.entry_id, body=blanked(message) if is_gone else message, tokens=0)
+        return with_stub(whole, stub).message
+
+    def _queued(self, raw: Raw) -> Raw:
+        """A prompt that waits, or waited and became the message that is redacted."""
+        message = self.codec.decode(raw)
+        if bytes(raw) in self.gone:
+            return Raw(self.codec.encode(blanked(message)))
+        if all(self.scrub.text(text) == text for text in strings(raw)):
+            return raw
+        content = tuple(self._waiting(block) for block in message.content)
+        return Raw(self.codec.encode(msgspec.structs.replace(message, content=content)))
+
+    def _waiting(self, block: Block) -> Block:
+        """A block of a prompt that waits: of a text the words, of another the whole."""
+        if isinstance(block, Text):
+            return Text(text=self.scrub.text(block.text))
+        said = strings(self.codec.encode(Message(role="user", content=(block,))))
+        is_clean = all(self.scrub.text(text) == text for text in said)
+        return block if is_clean else blanked_block(block, MARK_DOCUMENT)

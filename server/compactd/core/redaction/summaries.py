@@ -1,0 +1,99 @@
+"""Summaries that a model wrote of a message that is redacted, made anew without a model.
+
+A model says in its own words what it read: no search for words finds that. `extract` gives the same summary
+for the same originals, which hold a mark in the place of the secret by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from compactd.core.constraints.constraints import constraints_of
+from compactd.core.extract.extract import FactCache, extract
+from compactd.core.history.entries import Compacted, Entry, EntryId, Item, summary_message
+from compactd.core.history.message_kinds import newest_request
+from compactd.core.history.state import Fold
+from compactd.core.redaction.scrub import MARK
+from compactd.core.text.summary_format import LEAD
+from compactd.protocol.messages import Message, Text
+
+WRITTEN = "summarize"
+"""The strategy of summaries in a model's words: a provider's, an agent's, or what a client's hook gave."""
+
+
+class Remaker:
+    """Takes in a journal's entries, cleaned, oldest first, and gives each back: summaries made anew."""
+
+    def __init__(
+        self,
+        entry_ids: frozenset[EntryId],
+        decode: Callable[[Raw], Message],
+        count: Callable[[Message], int],
+        counted: Callable[[Compacted], Compacted],
+    ) -> None:
+        """`counted`: an entry with the tokens of what it shows shortened, by `count`."""
+        self._entry_ids = entry_ids
+        self._count = count
+        self._counted = counted
+        self._state = Fold(decode)
+        self._cache: FactCache | None = None
+
+    def taken(self, entry: Entry) -> Entry:
+        """`entry`; where a model's summary covers a redacted message, the same with another summary.
+
+        O(entry), of a compaction O(path); of one that is made anew an extract of what it removed.
+        """
+        if isinstance(entry, Compacted) and entry.result.strategy == WRITTEN:
+            entry = self._remade(entry)
+        self._state.apply(entry)
+        return entry
+
+    def release(self) -> None:
+        """Lets go of the fold, piece by piece."""
+        self._state.release()
+
+    def _remade(self, entry: Compacted) -> Compacted:
+        items = self._state.path_items()
+        places = {item.entry_id: at for at, item in enumerate(items)}
+        end = places.get(entry.first_kept, len(items)) if entry.first_kept is not None else len(items)
+        before = items[:end]
+        if self._entry_ids.isdisjoint(item.entry_id for item in before):
+            return entry
+        pinned = set(entry.pinned)
+        gone = [item for item in before if item.entry_id not in pinned]
+        stays = [*(item for item in before if item.entry_id in pinned), *items[end:]]
+        budget = self._count(summary_message(entry))
+        made = msgspec.structs.replace(
+            entry,
+            summary=self._extracted(gone, stays, budget),
+            result=msgspec.structs.replace(
+                entry.result, strategy="extract", retention=None, unfounded=UNSET, remarks=UNSET
+            ),
+        )
+        if self._count(summary_message(made)) > budget:
+            made = msgspec.structs.replace(made, summary=f"{LEAD}\n{MARK}")
+        made = msgspec.structs.replace(made, summary_tokens=self._count(summary_message(made)))
+        return self._counted(made)
+
+    def _extracted(self, gone: list[Item], stays: list[Item], budget: int) -> str:
+        opened = self._state.opened
+        working_dir = None if opened is None else opened.working_dir
+        if self._cache is None:
+            self._cache = FactCache(working_dir)
+        at = newest_request(stays)
+        return extract(
+            gone,
+            stays,
+            request=None if at is None else stays[at],
+            budget_tokens=budget,
+            count=self._size,
+            working_dir=working_dir,
+            cache=self._cache,
+            demands=constraints_of([*gone, *stays]),
+        ).text
+
+    def _size(self, text: str) -> int:
+        return self._count(Message(role="user", content=(Text(text=text),)))

@@ -1,0 +1,263 @@
+"""Whether a summariser's answer is a summary, and the summary without what does not belong to it.
+
+An empty, truncated, refused or template answer is a failure, never a summary (behaviour.md, "Summarise").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from textwrap import dedent
+
+from msgspec import Struct
+
+from compactd.protocol.messages import Usage
+
+TRUNCATED = frozenset(
+    (
+        "length",
+        "max_tokens",
+        "max_output_tokens",
+        "model_length",
+        "incomplete",
+        "model_context_window_exceeded",
+    )
+)
+REFUSED = frozenset(
+    (
+        "refusal",
+        "content_filter",
+        "safety",
+        "recitation",
+        "prohibited_content",
+        "blocklist",
+        "spii",
+        "blocked",
+    )
+)
+BROKEN = frozenset(("error", "aborted", "cancelled", "canceled", "tool_use", "tool_calls", "function_call"))
+"""The providers' stop reasons for these ends, in lower case (OpenAI, Anthropic, Gemini; seen 2026-11)."""
+
+REFUSALS = (
+    "i'm sorry",
+    "i am sorry",
+    "sorry, but",
+    "i can't",
+    "i cannot",
+    "i'm unable",
+    "i am unable",
+    "as an ai",
+)
+"""How an answer that is none begins, where no heading could tell."""
+
+REFUSAL_CHARS = 600
+"""A longer answer that begins so is taken for a summary."""
+
+PREAMBLE_CHARS = 400
+"""Of "Here is the summary:" before the first heading, which is left out."""
+
+TAGS = ("read-files", "modified-files", "previous-summary", "unfinished-summary", "conversation")
+"""Blocks that a model may write although they are not its to write."""
+
+RESTART_CHARS = 24
+"""Characters with which a continuation begins as the summary does, if it is the whole summary again."""
+
+REPEATED = 0.8
+"""Share of a rule's words that a line has in common with it where it repeats the rule."""
+
+RULE_WORDS = 5
+"""A rule of fewer words is like too much that users say."""
+
+
+class Reply(Struct, frozen=True, kw_only=True):
+    """What a model answered."""
+
+    text: str
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+class Failed(Struct, frozen=True):
+    """The model was asked and gave no answer."""
+
+    reason: str
+
+
+class NoModel(Struct, frozen=True):
+    """There is nobody to ask."""
+
+
+Answer = Reply | Failed | NoModel
+
+
+def summary_in(
+    answer: Answer, headings: tuple[str, ...] = (), placeholders: tuple[str, ...] = ()
+) -> tuple[str, str]:
+    """(summary, "") or ("", why it is none, for a person).
+
+    An answer counts if it ended by itself, has text, has at least half of `headings` (models leave out what
+    is empty), the first one among them, something under them, and none of `placeholders`. O(text).
+    """
+    match answer:
+        case NoModel():
+            return "", "there is no model to ask"
+        case Failed(reason=reason):
+            return "", reason
+        case Reply(text=text, stop_reason=stop_reason):
+            stop = (stop_reason or "").lower()
+            if stop in TRUNCATED:
+                return "", "the model's summary was cut off at its output limit"
+            if stop in REFUSED:
+                return "", "the model refused to summarise"
+            if stop in BROKEN:
+                return "", f"the model's answer ended with {stop}"
+            return _checked(cleaned(text), headings, placeholders)
+
+
+def is_cut_off(answer: Answer) -> bool:
+    """The model stopped at its output limit, or at the end of its window."""
+    return isinstance(answer, Reply) and (answer.stop_reason or "").lower() in TRUNCATED
+
+
+def continued(begun: str, more: str) -> str:
+    """A summary that was cut off, with what the model wrote when it was asked to go on. Some begin anew."""
+    again = begun.strip()[:RESTART_CHARS]
+    if len(again) == RESTART_CHARS and more.strip().startswith(again):
+        return more
+    is_new_line = more.startswith(("#", "- ", "* ")) and not begun.endswith("\n")
+    return f"{begun}\n{more}" if is_new_line else begun + more
+
+
+def cleaned(text: str) -> str:
+    """`text` without a fence around it and without blocks that code writes. O(text)."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        text = text[text.index("\n") + 1 : -3].strip()
+    for tag in TAGS:
+        text = _without(text, f"<{tag}>", f"</{tag}>")
+    return text.strip()
+
+
+def without_rules(summary: str, rules: str, said: str) -> str:
+    """`summary` without the list items that repeat one of `rules`, what the summariser was told:
+    they would pass for the user's constraints (klaude-code `52de46ff`). What stands in `said`, the words of
+    the conversation, is the user's own. O(lines × rules)."""
+    parts = [
+        part
+        for line in rules.splitlines()
+        for part in line.replace(", and ", ". ").replace("; ", ". ").split(". ")
+    ]
+    told = [words for part in parts if len(words := _words(part)) >= RULE_WORDS]
+    lines, kept = summary.splitlines(), list[str]()
+    for at, line in enumerate(lines):
+        item = line.strip()
+        if not item.startswith(("- ", "* ")) or not _repeats(_words(item), told) or item[2:].strip() in said:
+            kept.append(line)
+            continue
+        after = next((rest for rest in lines[at + 1 :] if rest.strip()), "#")
+        before = next((rest for rest in reversed(kept) if rest.strip()), "#")
+        if after.startswith("#") and before.startswith("#"):
+            kept.append("(none)")
+    return "\n".join(kept)
+
+
+_MARKS = r"(?:[-*•+]\s+|\(?\d{1,2}[.)]\s+|\#{1,6}\s+)*[*_]*(?:\d{1,2}[.)]\s+)?"
+
+
+def with_headings(text: str, headings: tuple[str, ...]) -> str:
+    """`text` with those of `headings` that it writes as items of a list written as headings: `1. GOAL: …`,
+    `- **Goal**`, `## 1. Goal`. What follows such an item on its line becomes an item under it. Of items with
+    one name the first counts, and only the outermost ones. O(text × headings)."""
+    lines = text.split("\n")
+    found: dict[int, tuple[str, str]] = {}
+    for heading in headings:
+        words = r"\s+".join("(?:&|and)" if w == "&" else re.escape(w) for w in heading.split())
+        shape = re.compile(
+            rf"{_MARKS}{words}[*_]*\s*(?:[:：][*_]*|\s[–—-]+\s|\Z)(?P<rest>.*)\Z", re.IGNORECASE
+        )
+        for at, line in enumerate(lines):
+            match = shape.match(line.strip())
+            if match is not None:
+                found[at] = (heading, match["rest"].strip())
+    least = min((_indent(lines[at]) for at in found), default=0)
+    taken: set[str] = set()
+    parts: list[str] = []
+    body: list[str] = []
+    for at, line in enumerate(lines):
+        heading, rest = found.get(at, ("", ""))
+        if heading and heading not in taken and _indent(line) == least:
+            taken.add(heading)
+            parts += [dedent("\n".join(body)), f"## {heading}"]
+            body = []
+            if rest:
+                parts.append(f"- {rest}")
+        else:
+            body.append(line)
+    return "\n".join(part for part in (*parts, dedent("\n".join(body))) if part.strip())
+
+
+def heading_of(line: str) -> str:
+    """A heading's words in lower case, without `#`, `*`, `:`; empty for a line that is none."""
+    bare = line.strip()
+    if not bare.startswith(("#", "**")) and not bare.endswith(":") and not bare.isupper():
+        return ""
+    return " ".join(bare.strip("#*: ").lower().replace(" and ", " & ").split())
+
+
+def _checked(text: str, headings: tuple[str, ...], placeholders: tuple[str, ...]) -> tuple[str, str]:
+    if not text:
+        return "", "the model's summary was empty"
+    if not headings:
+        if len(text) <= REFUSAL_CHARS and text.lower().startswith(REFUSALS):
+            return "", "the model refused to summarise"
+        return text, ""
+    if any(placeholder in text for placeholder in placeholders):
+        return "", "the model gave the empty form back"
+    lines = text.splitlines()
+    places = _places(lines, headings)
+    if not _has_enough(places, headings):
+        lines = with_headings(text, headings).splitlines()
+        places = _places(lines, headings)
+    if not _has_enough(places, headings):
+        return "", "the model's answer has not the headings it was asked for"
+    first = min(places.values())
+    if len("\n".join(lines[:first])) <= PREAMBLE_CHARS:
+        lines = lines[first:]
+    if not any(_says(line) for line in lines):
+        return "", "the model's summary was empty"
+    return "\n".join(lines).strip(), ""
+
+
+def _places(lines: Sequence[str], headings: tuple[str, ...]) -> dict[str, int]:
+    """The lines at which headings stand, by their lower-case words."""
+    wanted = {heading.lower() for heading in headings}
+    return {heading: at for at, line in enumerate(lines) if (heading := heading_of(line)) in wanted}
+
+
+def _has_enough(places: Mapping[str, int], headings: tuple[str, ...]) -> bool:
+    return headings[0].lower() in places and 2 * len(places) >= len(headings)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _words(line: str) -> frozenset[str]:
+    return frozenset("".join(c if c.isalnum() else " " for c in line.lower()).split())
+
+
+def _repeats(words: frozenset[str], rules: Sequence[frozenset[str]]) -> bool:
+    return any(len(words & rule) >= REPEATED * len(rule) and len(words) <= 2 * len(rule) for rule in rules)
+
+
+def _says(line: str) -> bool:
+    bare = line.strip().strip("-*0123456789.[] x")
+    return bool(bare) and not line.lstrip().startswith("#") and bare.lower() not in ("(none)", "none", "n/a")
+
+
+def _without(text: str, opening: str, closing: str) -> str:
+    while (start := text.find(opening)) >= 0:
+        end = text.find(closing, start)
+        rest = start + len(opening) if end < 0 else end + len(closing)
+        text = text[:start] + text[rest:]
+    return text

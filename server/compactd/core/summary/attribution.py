@@ -1,0 +1,699 @@
+"""What a model's summary says in the user's name, held against what the user typed.
+
+A summary's text is the model's, and the model read what tools printed. A line that it puts under Constraints,
+Goal or a plan, or anywhere in the user's name ("the user allowed it"), stays where it is only if the user's
+typed sentences hold it, or for goals and plans, if it was not read in foreign text. So does a line anywhere
+that repeats a foreign sentence, unless it says where the sentence comes from (`framing.py`). Any other line
+becomes a remark of the model's. A reference such as `[e12]` stays only if that message holds words of the
+line; after a rule it names the message in which the user set it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Final
+from unicodedata import normalize
+
+from msgspec import Struct
+
+from compactd.core.authors.authors import stretches
+from compactd.core.constraints.constraints import MOST_CHARS, is_constraint
+from compactd.core.constraints.patterns import NEGATIVE, pattern
+from compactd.core.constraints.user_text import typed_sentences
+from compactd.core.history.entries import EntryId, Item
+from compactd.core.summary.framing import code_lines, gives_authority, is_bare, is_prose, tells_deed
+from compactd.core.summary.input import texts_of
+from compactd.core.summary.message import under_heading
+from compactd.core.summary.repeated import Repetitions, folded
+from compactd.core.text.atoms import COMMON_WORDS, words_of_chunk
+from compactd.core.text.quoting import OWN, SIGN, neutral, without_frames
+from compactd.core.text.sanitize import SHOWN
+from compactd.core.text.summary_format import NONE
+from compactd.protocol.messages import Document, Message
+
+REMARK: Final = "(model) "
+"""Begins a line that the model put in the user's name and the user's words do not hold."""
+
+RULE_SHARE: Final = 0.8
+"""Of the telling words of a rule, those that one typed sentence must hold."""
+QUOTED_WORDS: Final = 3
+"""Telling words of a typed sentence from which on a line can quote it."""
+INTRODUCING_WORDS: Final = 4
+"""Words of `_INTRODUCES` that a line may have next to the typed sentence it quotes."""
+CLAIM_SHARE: Final = 0.5
+"""Of the telling words of a goal, or of what is told of the user, those that the user's words must hold."""
+FOREIGN_SHARE: Final = 1 / 3
+"""Of the telling words of a goal that the user's words do not hold, those that foreign text holds if the goal
+came from there."""
+REFERENCE_SHARE: Final = 1 / 4
+"""Of the telling words of a line, those that a message must hold which it names."""
+HEADING_WORDS: Final = 4
+"""Telling words of a heading that a model may make up under the user's rules or goal."""
+WORDS_IN_ORDER: Final = 60
+"""Words of a sentence whose order is looked at."""
+HEADING_CHARS: Final = 60
+"""Of a line that ends with a colon and is a heading."""
+GOAL_CHARS: Final = 300
+"""Of a typed sentence that stands for a goal which was taken out."""
+
+_RULES = re.compile(
+    r"constraint|preference|\brules?\b|requirement|instruction|polic(?:y|ies)|permission|\bmust\b"
+    r"|\busers?\b|do(?:n['’]?t| not)s?\b|guardrail|boundar|standing order|restriction|prohibit|forbidden"
+    r"|allowed|guideline"
+    r"|vorgabe|regeln?\b|einschränkung|benutzer|nutzer|contrainte|règles?\b|restricci|reglas?\b|usuario"
+    r"|utilisateur|约束|限制|规则|制約|ルール|ограничени|правила"
+)
+"""Headings under which each line is a rule of the user's, in the languages that models write most."""
+_PLANS = re.compile(
+    r"\bplans?\b|next step|to-?dos?\b|\bprogress\b|\bdone\b|pending|remaining|\btasks\b|blocked|current work"
+)
+_GOALS = re.compile(r"\bgoals?\b|objective|\btask\b|\brequests?\b|\bintent\b|\baims?\b")
+_ACTOR = (
+    r"(?:users?|humans?|(?:be)?nutzer(?:in)?|anwender|utilisateur|usuario|utente|пользователь|用户|使用者"
+    r"|ユーザー)"
+)
+_VERB = (
+    r"waiv|happy|fine|okay|consent|verlang|erlaub|möchte|wünsch|demande|autoris|veut|permite|quiere|pide"
+    r"|want|wish|ask|said|say|told|tell|request|requir|demand|allow|permit|approv|agree|confirm|accept|prefer"
+    r"|instruct|insist|authori|grant|need|expect|decid|chose|choos|specif|stat|mention|forb|prohibit|consent|ok"
+    r"|gave|give|set|like|must|order|command|direct|clarif|emphasi|reiterat|stress"
+)
+_IN_THE_USERS_NAME = re.compile(
+    rf"\b{_ACTOR}(?:['’]s)?(?:\s+(?:has|had|have|also|then|now|explicitly|already|later|who|is|was|would|hat|a))*"
+    rf"\s+(?:{_VERB})"
+    rf"|\b(?:by|per|from|for|according to|von|par|por)\s+(?:(?:the|der|dem|den|le|l['’]|el)\s*)?{_ACTOR}\b"
+    rf"|\b{_ACTOR}['’]s?\s+(?:own\s+|explicit\s+)?(?:request|instruction|constraint|preference|wish|decision|approval"
+    r"|permission|consent|goal|word|rule|demand|order)"
+    r"|(?:用户|使用者|ユーザー|пользовател)"
+    r"|\buser[- ](?:approved|requested|specified|confirmed|required|authori[sz]ed|mandated|stated)\b",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’-]{2,39})[*_`]*\s*[:：][*_`]*\s+(?=\S)")
+"""`Constraint: …` at the beginning of a line."""
+_DASHED_LABEL = re.compile(r"\A[*_`\s]*([^\W\d_][\w &'’]{2,39}?)[*_`]*\s+[–—-]+\s+(?=\S)")
+"""`Constraints — …`: a label only if all its words are words of headings."""
+_LONG_QUOTATION = re.compile(
+    r"\"[^\"\n]*\s[^\"\n]*\s[^\"\n]*\"|“[^”\n]*\s[^”\n]*\s[^”\n]*”|«[^»\n]*\s[^»\n]*»|`[^`\n]*\s[^`\n]*\s[^`\n]*`"
+)
+_LOOK_ALIKE = str.maketrans("аеорсухіѕјһԁɡո", "aeopcyxisjhdgn", "*`")
+_EMPHASIS = re.compile(r"(?<!\w)_+|_+(?!\w)")
+_LEET = str.maketrans("013457@$", "oieastas")
+_NAME = re.compile(r"\w[./_]\w|[\w-]+\.(?:com|org|net|io|example|py|sh)\b")
+_REFERENCE = re.compile(r"\s*\[((?:e\d{1,18})(?:\s*,\s*e\d{1,18})*)\]")
+_LIKE_REFERENCE = re.compile(r"\[(?=[\s\ufffd]*e\d)(?!e\d{1,18}(?:\s*,\s*e\d{1,18})*\])", re.IGNORECASE)
+"""What passes for a reference and is none that is looked up: `[e12 · user]`, `[ e12]`."""
+_MARKS = re.compile(r"[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)")
+"""Marks of emphasis and of code around words."""
+_PARTS = re.compile(r"[:：|)\]→]\s|\s[–—-]+\s")
+"""What parts a label from what it labels."""
+_NUMBER = re.compile(r"(?<![\w.-])\d+(?:[.,]\d+)*(?![\w-])")
+_ITEM = re.compile(r"\A(\s*(?:[-*•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?)?(.*)\Z", re.DOTALL)
+_UNDERLINE = re.compile(r"\A\s{0,3}(?:=+|-+)\s*\Z")
+_PERMITS = re.compile(
+    r"\b(?:allow|permit|approv|agree|authori|grant|consent|accept|confirm|free to|may\b|can\b"
+    r"|ok(?:ay)? (?:to|with))",
+    re.IGNORECASE,
+)
+_TOLD = re.compile(
+    r"\A\W*(?:the\s+)?users?\s+(?:(?:has|had|also|explicitly|then|now)\s+)*"
+    r"(?:said|says|asked|asks|wants?|wanted|requested|told|stated)(?:\s+(?:that|us|me|to)\b)*[\s:,]*",
+    re.IGNORECASE,
+)
+"""Before what the user said, that they said it."""
+_AFFIRMS = frozenset(("always", "must", "only", "may", "can", "allow", "allowed", "free", "every", "any"))
+_CLAUSE = re.compile(r"[,;:.!?–—-]\s*(?:(?:and|but|then|also|please|und|aber|et|y)\s+)*$")
+_VOIDS = re.compile(
+    r"~~|</?(?:s|del|strike)>"
+    r"|\b(?:obsolete|void|lift|waiv|no longer|supersed|outdated|revok|rescind|ignor|disregard|until|unless"
+    r"|except|former|previous|expir|remov|dropp|relax|cancel|deprecat|withdr|overrid|overrul|retire|invalid|inactive"
+    r"|optional|annul|repeal|suspend|resolved|not (?:in force|valid|appl)|n/a|used to|was\b|were\b)"
+    r"|aufgehoben|überholt|veraltet|hinfällig|obsolèt|caduque|annulé|obsolet|anulad|derogad|作废|废除|取消|失效"
+    r"|廃止|無効|отмен|устарел",
+    re.IGNORECASE,
+)
+"""What takes a rule back or narrows it. A rule with one is the user's only if their sentence has it too."""
+_INTRODUCING = """
+important constraint rule note limit hard strict strictly explicit explicitly stated requirement instruction
+request preference standing original message turn
+"""
+_INTRODUCES = frozenset(_INTRODUCING.split())
+"""Words that may stand next to a typed sentence that a line quotes."""
+_USERS = frozenset(("user", "users", "said", "asked", "wants", "wanted", "requested", "told", "according"))
+
+
+_WORD = re.compile(r"[^\W\d_]+")
+_HEADING_WORDS = """
+a all an and any as asked at by constraint constraints do don explicit for from general given goal goals
+hard instruction instructions intent key limit limits made must no not objective objectives of on other
+permission permissions policies policy preference preferences request requested requests required
+requirement requirements rule rules s said set should stated t task tasks that the their to user users want
+wants what which who have has needs
+"""
+_OF_HEADINGS = frozenset(_HEADING_WORDS.split())
+"""Words of headings under which the user's words stand; they claim nothing."""
+_STRICTNESS = ("", "plan", "mixed", "goal", "rules")
+"""What lines are checked as, the least strict first."""
+LISTED: Final = 10
+"""Level of a heading that is an item of a list, plus its indentation: below every other one."""
+INNER_WORDS: Final = 3
+"""Telling words of a heading between the user's rules, at most; with more it is a rule itself."""
+_PLAIN = re.compile(r"[\w\s,&/'’-]*")
+"""A heading without a mark, a label or a reference."""
+
+
+class Attributed(Struct, frozen=True):
+    """A model's summary with nothing in the user's name that the user did not say."""
+
+    text: str
+    remarks: tuple[str, ...] = ()
+    """The lines that became remarks, as the model wrote them."""
+
+
+class _Sentence(Struct, frozen=True):
+    words: frozenset[str]
+    order: tuple[str, ...]
+    """The telling words as they follow each other."""
+    folded: str
+    """In lower case, with one blank between words."""
+    entry_id: EntryId
+    negatives: int
+    """How many words in it deny or forbid."""
+    numbers: frozenset[str]
+    is_question: bool
+    """It asks; it sets nothing."""
+    voids: frozenset[str]
+    """The signs in it that take a rule back."""
+
+    def says(self, rule: _Sentence) -> bool:
+        """Whether this sentence sets that rule: it holds the words or nearly all of them, its numbers and
+        what makes it affirm, and denies as often. A part of a sentence counts from where a clause begins."""
+        at = self.folded.find(rule.folded)
+        if at >= 0 and not self.is_question:
+            before = self.folded[:at]
+            denies = pattern(NEGATIVE).search(before) is not None
+            if self.negatives == rule.negatives or (_CLAUSE.search(before) is not None and not denies):
+                return True
+        return (
+            self.negatives == rule.negatives
+            and not self.is_question
+            and rule.voids <= self.voids
+            and rule.numbers <= self.numbers
+            and (rule.words & _AFFIRMS) <= self.words
+            and len(rule.words & self.words) >= RULE_SHARE * len(rule.words)
+            and _in_order(rule.order, self.order) >= RULE_SHARE * len(rule.order)
+        )
+
+
+def is_of_rules(heading: str) -> bool:
+    """Whether what stands under this heading is told as a rule of the user's. `heading` is its line."""
+    return _kind(" ".join(_plain(heading).strip("#:：* ").lower().split()), (), ()) == "rules"
+
+
+def takes_back(line: str) -> bool:
+    """Whether a line that holds a rule may say that it is no longer in force. O(line)."""
+    return _VOIDS.search(line) is not None
+
+
+class ForeignWords:
+    """What neither the user nor the model wrote in a conversation."""
+
+    def __init__(self, originals: Iterable[Item]) -> None:
+        self._originals = originals
+        self._texts: list[str] | None = None
+        self._models: list[str] | None = None
+
+    def holds(self, line: str) -> bool:
+        """Whether foreign text holds a third of the telling words of `line`. O(foreign text × words)."""
+        if self._texts is None:
+            self._texts = [text.lower() for item in self._originals for text in _foreign_texts(item.message)]
+        words = _telling(line)
+        open_ = set(words)
+        for text in self._texts:
+            open_ = {word for word in open_ if word not in text}
+            if len(words) - len(open_) >= max(1, FOREIGN_SHARE * len(words)):
+                return True
+        return False
+
+    def names(self, name: str) -> bool:
+        """Whether foreign text holds this name and the model never wrote it. O(texts)."""
+        self.holds("")
+        return any(name in text for text in self._texts or ()) and not any(
+            name in text for text in self._of_models()
+        )
+
+    def repetitions(self, body: str) -> Repetitions:
+        """Looks for the lines of `body` in foreign text, whatever the model said of it later.
+        O(characters of the conversation)."""
+        return Repetitions(body, self._said())
+
+    def _said(self) -> Iterator[tuple[str, bool]]:
+        for item in self._originals:
+            if item.message.role == "assistant":
+                yield from ((text, False) for text in texts_of(item))
+            else:
+                yield from ((text, True) for text in _foreign_texts(item.message))
+
+    def _of_models(self) -> list[str]:
+        if self._models is None:
+            self._models = [
+                text.lower()
+                for item in self._originals
+                if item.message.role == "assistant"
+                for text in texts_of(item)
+            ]
+        return self._models
+
+    def repeats(self, line: str) -> bool:
+        """Whether a line of foreign text holds nearly all telling words of `line`, and nothing that the model
+        said or noted as a task does. O(foreign text × words)."""
+        words = _telling(line)
+        if len(words) < QUOTED_WORDS:
+            return False
+        most = RULE_SHARE * len(words)
+
+        def held(text: str) -> bool:
+            return sum(word in text for word in words) >= most
+
+        self.holds("")
+        assert self._texts is not None
+        if not any(held(text) and any(map(held, text.split("\n"))) for text in self._texts):
+            return False
+        return not any(map(held, self._of_models()))
+
+
+class TypedWords:
+    """What the user typed in a conversation: sentence by sentence, and message by message."""
+
+    def __init__(self, originals: Iterable[Item]) -> None:
+        """`originals`: every message, oldest first. O(characters that users typed)."""
+        self.first = self.last = ""
+        self._sentences: list[_Sentence] = []
+        self._words: set[str] = set()
+        self._items: dict[EntryId, Item] = {}
+        self._typing: set[EntryId] = set()
+        for item in originals:
+            self._items[item.entry_id] = item
+            opening = ""
+            for sentence in typed_sentences(item):
+                # What the user quotes of others, the user did not say.
+                told = _sentence(_LONG_QUOTATION.sub(" ", sentence), item.entry_id)
+                self._sentences.append(told)
+                self._words |= told.words
+                opening = opening or sentence
+            if opening:
+                self._typing.add(item.entry_id)
+                said = f"- {neutral(opening[:GOAL_CHARS])} [{item.entry_id}]"
+                self.first = self.first or said
+                self.last = said
+
+    def entry_holds(self, entry_id: EntryId, line: str, share: float) -> bool:
+        """Whether a message holds this share of the telling words of `line`. O(length of the message)."""
+        item = self._items.get(entry_id)
+        if item is None:
+            return False
+        words = _telling(line)
+        text = "\n".join(texts_of(item)).lower()
+        return sum(word in text for word in words) >= share * len(words)
+
+    def is_forged(self, entry_id: EntryId, line: str) -> bool:
+        """Whether the user typed this message and it does not hold `line`, which names it."""
+        return entry_id in self._typing and not self.entry_holds(entry_id, line, RULE_SHARE)
+
+    def holds_rule(self, line: str) -> EntryId | None:
+        """The newest message in which one typed sentence holds this rule: the same words, or nearly, with
+        the same numbers, forbidding what it forbids. O(sentences)."""
+        rule = _sentence(line, "")
+        if not rule.words:
+            return None
+        for one in reversed(self._sentences):
+            if one.says(rule) or (one.folded in rule.folded and self._is_introduced(line, one)):
+                return one.entry_id
+        return None
+
+    def _is_introduced(self, line: str, sentence: _Sentence) -> bool:
+        """Whether a line that holds a typed sentence whole adds nothing but a few words around it."""
+        if len(sentence.words) < QUOTED_WORDS:
+            return False
+        rest = " ".join(line.lower().split()).replace(sentence.folded, " ")
+        beside = _telling(rest) - _USERS - sentence.words
+        return (
+            len(beside) <= INTRODUCING_WORDS
+            and beside <= _INTRODUCES
+            and _VOIDS.search(rest) is None
+            and not is_constraint(rest)
+            and _PERMITS.search(rest) is None
+        )
+
+    def holds_claim(self, line: str, foreign: ForeignWords | None = None) -> bool:
+        """Whether the user's words hold half of the telling words of what is said in the user's name, and
+        each name in it that foreign text holds. A limit or a permission must be in one typed sentence, as a
+        rule is. O(sentences)."""
+        words = _telling(line) - _USERS
+        if not words:
+            return True
+        if _sets_limit(line) or _PERMITS.search(line) is not None:
+            return self.holds_rule(_TOLD.sub("", line, count=1)) is not None
+        if foreign is not None:
+            names = [chunk.strip(".,;:!?()\"'`") for chunk in line.lower().split() if _NAME.search(chunk)]
+            if any(foreign.names(name) and not _telling(name) <= self._words for name in names):
+                return False
+        return len(words & self._words) >= CLAIM_SHARE * len(words)
+
+
+def attributed(
+    body: str,
+    typed: TypedWords,
+    foreign: ForeignWords,
+    *,
+    rules: Collection[str],
+    mixed: Collection[str],
+    remarks_under: str,
+    fits: Callable[[str], bool],
+) -> Attributed:
+    """`body`, a model's summary, with its lines in the user's name checked.
+
+    `rules`: headings (as `heading_of` gives them) under which each line is a rule of the user's; `mixed`:
+    headings under which a line that sets a limit is one. Headings that mean the same in other words count
+    too, however they are written. A line that repeats foreign words stays if it says whose they are, or if
+    it stands right under `remarks_under` without a word around it. Code stays everywhere. A rule or a
+    claim stays if the user's words hold it; a goal also if no foreign text holds it, a line of
+    the plan also if it does not repeat a foreign line. Remarks go under the
+    heading `remarks_under`, and the user's first and last request under a goal that was left empty, as far
+    as the text `fits`. O(lines × typed sentences).
+    """
+    lines = [_LIKE_REFERENCE.sub(f"[{SIGN}", without_frames(line)) for line in body.split("\n")]
+    kept: list[str] = []
+    remarks: list[str] = []
+    kind, at_goal, goals = "", -1, 0
+    repetitions, is_of_facts = foreign.repetitions(body), False
+    code = code_lines(lines)
+    within: list[tuple[int, str]] = []
+    for at, line in enumerate(lines):
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        while within and line.strip() and within[-1][0] >= LISTED + _indent(line):
+            within.pop()
+            kind = within[-1][1] if within else ""
+        heading = _heading(line, following)
+        if heading is not None:
+            around = [one for one in within if one[0] < heading.level]
+            outer = around[-1][1] if around else ""
+            is_inner = outer == "rules"
+            if _is_heading(heading, kind, (*rules, *mixed), typed, foreign) and _says_nothing(
+                heading.words, typed, is_inner=is_inner
+            ):
+                # What stands below a heading is checked no less than what stands right under it.
+                kind = max(outer, _kind(heading.words, rules, mixed), key=_STRICTNESS.index)
+                within = [*around, (heading.level, kind)]
+                is_of_facts = line.strip() == remarks_under
+                kept.append(line)
+                if kind == "goal":
+                    at_goal = len(kept)
+                continue
+        found = _ITEM.match(line)
+        said = found[2] if found is not None and heading is None else line.strip("#*_>= \t")
+        if not said.strip() or said.strip() == NONE or _UNDERLINE.match(line):
+            kept.append(line)
+            continue
+        is_of_facts = is_of_facts and heading is None and not _may_head(line, following)
+        if _stays(said, kind, typed, foreign) and (
+            at in code or not _is_laundered(said, typed, repetitions, is_of_facts=is_of_facts)
+        ):
+            kept.append(_with_references(line, typed, kind))
+            goals += kind == "goal"
+        else:
+            remarks.append(said.strip())
+    if not remarks:
+        return Attributed("\n".join(kept))
+    moved = [f"- {REMARK}{neutral(_REFERENCE.sub('', remark))}" for remark in remarks]
+    asked = list(dict.fromkeys(filter(None, (typed.first, typed.last)))) if at_goal >= 0 and not goals else []
+    text = ""
+    for openings in (asked, asked[:1], []):
+        bare = "\n".join(_filled([*kept[:at_goal], *openings, *kept[at_goal:]] if openings else kept))
+
+        def text_with(count: int, bare: str = bare) -> str:
+            return under_heading(bare, "\n".join(moved[:count]), remarks_under) if count else bare
+
+        most = bisect_left(range(1, len(moved) + 1), True, key=lambda count: not fits(text_with(count)))
+        text = text_with(most)
+        if most or fits(text):
+            break
+    return Attributed(text, tuple(remarks))
+
+
+def _is_heading(
+    heading: _Heading, kind: str, own: Collection[str], typed: TypedWords, foreign: ForeignWords
+) -> bool:
+    """Whether a line that is written as a heading is one: not a rule, a claim or an order in bold."""
+    words = heading.words
+    if words in own or all(word in _OF_HEADINGS for word in _WORD.findall(words)):
+        return True
+    if is_constraint(words) and len(_telling(words)) >= QUOTED_WORDS:
+        return False
+    if _IN_THE_USERS_NAME.search(words) is not None and len(_telling(words)) >= QUOTED_WORDS:
+        return False
+    if kind not in ("rules", "mixed", "goal", "plan"):
+        return not foreign.repeats(words)
+    telling = _telling(words)
+    if len(telling) < QUOTED_WORDS:
+        return _NAME.search(words) is None
+    return heading.is_marked and len(telling) <= HEADING_WORDS and not foreign.holds(words)
+
+
+def _stays(said: str, kind: str, typed: TypedWords, foreign: ForeignWords) -> bool:
+    bare = _plain(_REFERENCE.sub("", said)).strip()
+    label = _LABEL.match(bare) or _dashed_label(bare)
+    if label is not None and _kind(label[1].lower(), (), ()) == "rules":
+        kind = "rules"
+    if kind == "rules" or (kind == "mixed" and _sets_limit(bare)):
+        return typed.holds_rule(bare) is not None or (
+            label is not None and typed.holds_rule(bare[label.end() :]) is not None
+        )
+    if _IN_THE_USERS_NAME.search(bare) is not None:
+        return typed.holds_claim(bare)
+    if kind == "goal":
+        return typed.holds_claim(bare, foreign) or not foreign.holds(bare)
+    if kind == "plan" or _sets_limit(bare):
+        return typed.holds_claim(bare) or not foreign.repeats(bare)
+    return True
+
+
+def _is_laundered(said: str, typed: TypedWords, repetitions: Repetitions, *, is_of_facts: bool) -> bool:
+    """Whether a line repeats foreign words as if they were somebody's demand: what stands around them may
+    give them an authority, or they stand under a heading of the model's own, or they name a message of the
+    user's that does not hold them."""
+    bare = _plain(_REFERENCE.sub("", said)).strip()
+    line = folded(_MARKS.sub(" ", bare))
+    label = _PARTS.search(line)
+    run, at = repetitions.find(line), 0
+    if run is None and label is not None:
+        at = label.end()
+        run = repetitions.find(line[at:])
+    if run is None:
+        return False
+    before, repeated, after = (
+        line[: at + run.start],
+        line[at + run.start : at + run.end],
+        line[at + run.end :],
+    )
+    if not is_prose(repeated):
+        return False
+    if any(typed.holds_rule(text) is not None for text in (repeated, line, line[at:])):
+        return False
+    named = [one.strip() for found in _REFERENCE.finditer(said) for one in found[1].split(",")]
+    if any(typed.is_forged(one, repeated) for one in named):
+        return True
+    if is_bare(before, after):
+        return not is_of_facts and not tells_deed(repeated)
+    return gives_authority(before, after)
+
+
+def _may_head(line: str, following: str) -> bool:
+    """Whether a line that is no heading as far as we know could be one to whoever reads it: it is short, and
+    no plain item of a list."""
+    bare = _REFERENCE.sub("", line).strip()
+    if len(bare) > HEADING_CHARS:
+        return False
+    return (
+        not bare.startswith(("- ", "* "))
+        or bare.rstrip("*_ ").endswith((":", "：", "—", "–", "-", "]", ">", "|"))
+        or bare.rstrip().endswith(("**", "__"))
+        or bare.isupper()
+        or (bool(following.strip()) and _indent(following) > _indent(line))
+    )
+
+
+class _Heading(Struct, frozen=True):
+    words: str
+    """In lower case, without its marks."""
+    level: int
+    is_marked: bool
+    """It is written with `#`."""
+
+
+def _heading(line: str, following: str) -> _Heading | None:
+    """A heading, however it is written; none for any other line."""
+    bare = line.strip().lstrip("> \t")
+    if not bare:
+        return None
+    numbered = re.sub(r"\A\d{1,3}[.)]\s+", "", bare)
+    words = " ".join(_plain(numbered).strip("#:：* ").lower().replace(" and ", " & ").split())
+    if bare.startswith("#"):
+        return _Heading(words, max(2, len(bare) - len(bare.lstrip("#"))), True)
+    item = _ITEM.match(bare)
+    if item is not None and item[1] is not None and numbered == bare:
+        return _listed(line, item[2], following)
+    if _UNDERLINE.match(following) and len(following.strip()) >= 2:
+        return _Heading(words, 2, False)
+    if bare.startswith(("**", "__", "*", "_")) and bare.rstrip(": ：").endswith(("*", "_")):
+        return _Heading(words, 3, False)
+    if numbered != bare and _is_bold(numbered) and _is_followed(following):
+        return _Heading(words, 3, False)
+    if bare.endswith((":", "：")) and len(bare) <= HEADING_CHARS:
+        return _Heading(words, 4, False)
+    return None
+
+
+def _listed(line: str, item: str, following: str) -> _Heading | None:
+    """The heading that an item of a list is to the items below it: `- **Constraints**:`, `- Rules:`."""
+    is_named = _is_bold(item) or (item.rstrip().endswith((":", "：")) and len(item) <= HEADING_CHARS)
+    if not is_named or "[" in item or not following.strip() or _indent(following) <= _indent(line):
+        return None
+    words = " ".join(_plain(item).strip("#:：* ").lower().replace(" and ", " & ").split())
+    return _Heading(words, LISTED + _indent(line), False)
+
+
+def _is_bold(text: str) -> bool:
+    return text.startswith(("**", "__")) and text.rstrip(": ：").endswith(("**", "__"))
+
+
+def _is_followed(following: str) -> bool:
+    """Whether something stands below a numbered line that is no item of the same list."""
+    return bool(following.strip()) and re.match(r"\s{0,1}\d{1,3}[.)]\s", following) is None
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _dashed_label(line: str) -> re.Match[str] | None:
+    label = _DASHED_LABEL.match(line)
+    if label is None or not all(word in _OF_HEADINGS for word in _WORD.findall(label[1].lower())):
+        return None
+    return label
+
+
+def _says_nothing(words: str, typed: TypedWords, *, is_inner: bool) -> bool:
+    """Whether a heading only names what follows: it claims nothing in the user's name that the user did not
+    say, and, with `is_inner` under the user's rules, is short."""
+    telling = [word for word in _WORD.findall(words) if word not in _OF_HEADINGS]
+    is_plain = _PLAIN.fullmatch(words) is not None
+    if not telling and (is_plain or not is_inner):
+        return True
+    if is_inner and (len(telling) > INNER_WORDS or not is_plain):
+        return typed.holds_rule(words) is not None
+    if _sets_limit(words) or _IN_THE_USERS_NAME.search(words) is not None:
+        return typed.holds_claim(words)
+    return True
+
+
+def _sets_limit(line: str) -> bool:
+    """Whether it may set a limit: a line too long for one could hold any."""
+    return len(line) > MOST_CHARS or is_constraint(line)
+
+
+def _kind(words: str, rules: Collection[str], mixed: Collection[str]) -> str:
+    if words in rules:
+        return "rules"
+    if words in mixed:
+        return "mixed"
+    if _RULES.search(words) is not None or _RULES.search(words.translate(_LEET)) is not None:
+        return "rules"
+    if _GOALS.search(words) is not None:
+        return "goal"
+    return "plan" if _PLANS.search(words) is not None else ""
+
+
+def _with_references(line: str, typed: TypedWords, kind: str) -> str:
+    """`line` with the references that are true: to messages that hold some of its words, and in a rule to
+    the user's that sets it."""
+    if _REFERENCE.search(line) is None:
+        return line
+    if kind == "rules":
+        source = typed.holds_rule(_REFERENCE.sub("", _ITEM.match(line)[2]))  # type: ignore[index]  # as above
+        bare = _REFERENCE.sub("", line).rstrip()
+        return line if source is None else f"{bare} [{source}]"
+
+    bare = _REFERENCE.sub("", line)
+
+    def checked(found: re.Match[str]) -> str:
+        named = (one.strip() for one in found[1].split(","))
+        there = [one for one in named if typed.entry_holds(one, bare, REFERENCE_SHARE)]
+        return f" [{', '.join(there)}]" if there else ""
+
+    return _REFERENCE.sub(checked, line)
+
+
+def _filled(lines: Sequence[str]) -> Iterator[str]:
+    """`lines` with `(none)` under a heading that lost all that stood under it. O(lines)."""
+    depths = [len(line.strip()) - len(line.strip().lstrip("#")) for line in lines]
+    after, next_depth = [0] * len(lines), 1
+    for at in range(len(lines) - 1, -1, -1):
+        after[at] = next_depth
+        if lines[at].strip():
+            next_depth = depths[at]
+    for at, line in enumerate(lines):
+        yield line
+        if depths[at] and 0 < after[at] <= depths[at]:
+            yield NONE
+
+
+def _in_order(some: Sequence[str], others: Sequence[str]) -> int:
+    """How many of `some` stand in `others` in the same order, at most. O(product)."""
+    row = [0] * (len(others) + 1)
+    for one in some[:WORDS_IN_ORDER]:
+        before = 0
+        for at, other in enumerate(others[:WORDS_IN_ORDER], 1):
+            before, row[at] = row[at], before + 1 if one == other else max(row[at], row[at - 1])
+    return row[-1]
+
+
+def _foreign_texts(message: Message) -> Iterator[str]:
+    """What others wrote in it; also the titles of documents, which a summariser reads."""
+    for stretch in stretches(message):
+        if stretch.author not in OWN:
+            yield stretch.text
+    for block in message.content:
+        if isinstance(block, Document) and block.title:
+            yield block.title
+
+
+def _sentence(text: str, entry_id: EntryId) -> _Sentence:
+    text = _plain(text)
+    order = _telling_in_order(text)
+    return _Sentence(
+        words=frozenset(order),
+        order=order,
+        is_question=text.rstrip(" *_\"'`)").endswith(("?", "？")),
+        folded=" ".join(text.lower().split()).strip(" .!\"'`*"),
+        entry_id=entry_id,
+        negatives=len(pattern(NEGATIVE).findall(text)),
+        numbers=frozenset(_NUMBER.findall(text)),
+        voids=frozenset(found[0].lower() for found in _VOIDS.finditer(text)),
+    )
+
+
+def _telling(text: str) -> frozenset[str]:
+    return frozenset(_telling_in_order(text))
+
+
+def _telling_in_order(text: str) -> tuple[str, ...]:
+    words = (word for chunk in text.lower().split() for word in words_of_chunk(chunk))
+    return tuple(word for word in words if word not in COMMON_WORDS)
+
+
+def _plain(text: str) -> str:
+    """`text` as words are looked for in it: without emphasis, look-alike letters and unseen characters."""
+    folded = _EMPHASIS.sub("", normalize("NFKC", text).translate(_LOOK_ALIKE))
+    return folded if folded.isascii() else folded.replace(SHOWN, "")

@@ -1,0 +1,89 @@
+"""The summary of a turn's beginning without a model: what was attempted, and how each step came out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from compactd.core.authors.authors import USER, stretches_of
+from compactd.core.history.entries import Item
+from compactd.core.history.message_kinds import kind_of
+from compactd.core.history.tool_pairs import match as pair
+from compactd.core.planning.prune import shortened, target_of
+from compactd.core.text.atoms import ERROR
+from compactd.core.text.quoting import quoted_line
+from compactd.core.text.tool_results import text_of_result
+from compactd.protocol.messages import Block, Text, ToolCall, ToolResult
+
+HEADING = "## Turn Context (split turn)"
+"""Of the part of a summary that stands for the beginning of the turn whose end is kept (Opal's source)."""
+
+SAID_CHARS = 120
+OUTCOME_CHARS = 80
+
+OUTCOME_LINES = 400
+"""Of a result, looked at for an error line: the end of it, where outcomes stand."""
+
+
+def steps(prefix: Sequence[Item], most_tokens: int, count: Callable[[str], int]) -> str:
+    """Heading and one line a step of `prefix`, oldest first, of at most `most_tokens`; where not all fit, the
+    newest, with the number of those before. With no room for one, a line that says how many messages it were.
+    """
+    lines = _lines(prefix)
+    shown: list[str] = []
+    used = count(f"{HEADING}\n({len(prefix)} messages of the turn in progress)\n")
+    for line in reversed(lines):
+        used += count(line + "\n")
+        if used > most_tokens:
+            break
+        shown.append(line)
+    if len(shown) < len(lines) or not shown:
+        shown.append(f"({len(prefix)} messages of the turn in progress)")
+    return "\n".join((HEADING, *reversed(shown)))
+
+
+def _lines(prefix: Sequence[Item]) -> list[str]:
+    results = pair(prefix).result_of
+    lines: list[str] = []
+    for index, item in enumerate(prefix):
+        if kind_of(item.message) == "result":
+            continue
+        for at, block in enumerate(item.message.content):
+            match block:
+                case Text(text=text) if text.strip():
+                    lines.append(f"- [{item.entry_id}] {_said(item, block, text)}")
+                case ToolCall():
+                    about = quoted_line(f"{block.name} {target_of(block)}".rstrip(), "assistant")
+                    place = results.get((index, at))
+                    outcome = _outcome(prefix[place[0]], place[1]) if place is not None else ""
+                    lines.append(f"- [{item.entry_id}] {about}{outcome}")
+                case _:
+                    pass
+    return lines
+
+
+def _said(item: Item, block: Block, text: str) -> str:
+    """The first line of it that a person typed, behind `User:`; else the first of it, quoted."""
+    told = [stretch for stretch in stretches_of(item.message, block) if stretch.text.strip()]
+    typed = next((stretch for stretch in told if stretch.author == USER), None)
+    if typed is not None:
+        return f"User: {quoted_line(_one_line(typed.text, SAID_CHARS), USER)}"
+    author = told[0].author if told else "unknown"
+    return quoted_line(_one_line(told[0].text if told else text, SAID_CHARS), author)
+
+
+def _outcome(item: Item, at: int) -> str:
+    """How a call came out: its last error line, else its last line; as data, marked so."""
+    block = item.message.content[at]
+    if not isinstance(block, ToolResult):
+        return ""
+    text = text_of_result(block)
+    lines = [line.strip() for line in text[-20_000:].splitlines()[-OUTCOME_LINES:] if line.strip()]
+    if not lines:
+        return " → (tool) failed" if block.is_error else ""
+    errors = [line for line in lines if ERROR.search(line[:SAID_CHARS])]
+    return f" → {quoted_line(_one_line(errors[-1] if errors else lines[-1], OUTCOME_CHARS), 'tool')}"
+
+
+def _one_line(text: str, chars: int) -> str:
+    line = text.strip()[: chars * 8].split("\n", 1)[0]
+    return shortened(" ".join(line.split()), chars)

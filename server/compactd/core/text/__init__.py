@@ -1,0 +1,1 @@
+"""Text: words, sentences, quoting, invisible characters, the format of summaries."""

@@ -1,0 +1,36 @@
+"""Whether somebody wrote a name as it is: not behind a folder, and not as part of a longer name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from compactd.protocol.messages import Block, Document, Text, ToolCall, ToolResult
+
+
+def stands_alone(text: str, path: str) -> bool:
+    """Whether a text holds a path that is no part of a longer one."""
+    at = text.find(path)
+    while at >= 0:
+        before, behind = text[at - 1 : at], text[at + len(path) : at + len(path) + 1]
+        if not (before.isalnum() or before in ("/", "\\", "_", "-", ".")) and not (
+            behind.isalnum() or behind in ("_", "/")
+        ):
+            return True
+        at = text.find(path, at + 1)
+    return False
+
+
+def texts_written(content: Iterable[Block]) -> Iterator[str]:
+    """The texts of a message, arguments of its calls included."""
+    for block in content:
+        match block:
+            case Text(text=text) | Document(text=str() as text):
+                yield text
+            case ToolCall(arguments=arguments):
+                yield bytes(arguments).decode("utf-8", "replace")
+            case ToolResult(content=str() as text):
+                yield text
+            case ToolResult(content=tuple() as inner):
+                yield from texts_written(inner)
+            case _:
+                pass

@@ -1,0 +1,1 @@
+"""Counts and estimates of tokens."""

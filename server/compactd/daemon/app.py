@@ -1,0 +1,449 @@
+"""The daemon: puts the parts together and serves one client on stdin and stdout."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from time import monotonic, time
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec import Raw, Struct
+
+from compactd import PROTOCOL_VERSION, __version__
+from compactd._runtime.lazy_imports import Modules
+from compactd.daemon.logging import log_to_stderr
+from compactd.daemon.lsp.progress import CompactionEvent
+from compactd.daemon.rpc.connection import Connection
+from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES
+from compactd.daemon.rpc.request import Reply, Request
+from compactd.protocol import wire
+from compactd.protocol.messages import Event, MessageDelta, ThinkingDelta, encode
+from compactd.protocol.methods import METHODS, Method
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from compactd.compaction.read_ahead import Learner
+    from compactd.core.models.observed import Observed
+    from compactd.core.models.registry import Lookup
+    from compactd.daemon.handlers.base import Handler
+    from compactd.models.access import ModelAccess
+    from compactd.models.catalog import Catalogue
+    from compactd.models.learned_windows import LearnedWindows
+    from compactd.models.providers.protocol import Provider
+    from compactd.protocol.settings import GivenSettings
+    from compactd.session.git.snapshots import GitTrees
+    from compactd.session.loop_limits import LoopLimits
+    from compactd.session.manager import Sessions
+    from compactd.storage.settings_reader import Outside
+
+T = TypeVar("T")
+
+WORKERS = 4
+"""Threads for what takes long: compactions, reading files, counting."""
+
+SHORT_TOKENS = 100_000
+"""A session up to this is compacted in a tenth of a second."""
+
+SWITCH_INTERVAL_S = 0.0005
+"""How soon a busy worker hands the interpreter to the loop. Python's own 5 ms would add up to a stall."""
+
+GC_THRESHOLDS = (10_000, 100, 50)
+"""A collection stalls the loop, one of 50,000 young objects for up to 19 ms; messages have no cycles."""
+
+MODELS = tuple(f"compactd.models.{name}" for name in ("access", "providers.factory", "providers.retries"))
+"""The modules by which models are reached."""
+
+SHAPES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
+"""Those in `providers` by which they are asked: a few tenths of a ms each."""
+
+NOTHING = wire.Nothing()
+
+DROPPABLE = (MessageDelta, ThinkingDelta)
+"""Events that are left out where the client does not read (contract, Transport)."""
+
+_log = logging.getLogger("compactd.daemon")
+
+OPENS_AND_CLOSES = frozenset(("session/start", "session/close", "session/delete"))
+"""Methods that stand in a session's line themselves; all others wait until it is open."""
+
+
+class Daemon:
+    """The inside of one process: sessions, models, settings from outside. Serves `Service` and `World`."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.methods: Mapping[str, Method] = METHODS
+        self._environ = environ
+        self._started = monotonic()
+        self._workers = ThreadPoolExecutor(WORKERS, thread_name_prefix="compactd")
+        self._turns = (asyncio.Lock(), asyncio.Lock())
+        self.modules = Modules(self.in_worker)
+        self._engine: asyncio.Task[None] | None = None
+        self._connection: Connection | None = None
+        self._is_client_gone = False
+        self._outside: Outside | None = None
+        self._handlers: dict[str, Handler] | None = None
+        self._sessions: Sessions | None = None
+        self._catalogue: Catalogue | None = None
+        self._learned: LearnedWindows | None = None
+        self._models: ModelAccess | None = None
+        self._loop_limits: LoopLimits | None = None
+        self._learner: Learner | None = None
+
+    # --- parts, made at the first need ----------------------------------------------------------------
+
+    @property
+    def home(self) -> Path:
+        """Where sessions are kept."""
+        from compactd.storage.paths import data_folder
+
+        return data_folder(self._environ)
+
+    @property
+    def config(self) -> Path:
+        """Where the user's settings are."""
+        from compactd.storage.paths import config_folder
+
+        return config_folder(self._environ)
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions open here."""
+        if self._sessions is None:
+            from compactd.session.manager import Sessions
+            from compactd.storage.folder import FolderStore
+
+            self._sessions = Sessions(self, FolderStore(self.home), self._trees)
+        return self._sessions
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What is known of models."""
+        if self._catalogue is None:
+            from compactd.models.catalog import Catalogue
+
+            self._catalogue = Catalogue(self.config / "models.toml")
+        return self._catalogue
+
+    @property
+    def outside(self) -> Outside:
+        """The settings from outside every session."""
+        if self._outside is None:
+            from compactd.storage.settings_reader import Outside
+
+            self._outside = Outside(self._environ, self.config)
+        return self._outside
+
+    @property
+    def learned(self) -> LearnedWindows:
+        """What servers said of their models' windows."""
+        if self._learned is None:
+            from compactd.models.learned_windows import LearnedWindows
+
+            self._learned = LearnedWindows(self.home, self.now)
+        return self._learned
+
+    @property
+    def models(self) -> ModelAccess:
+        """How models are reached."""
+        if self._models is None:
+            from compactd.models.access import ModelAccess
+
+            self._models = ModelAccess(self._environ, self.config)
+        return self._models
+
+    # --- Service --------------------------------------------------------------------------------------
+
+    def call(self, method: Method, params: Struct, request: Request) -> Reply | Awaitable[Reply]:
+        """The answer to a request, now or later."""
+        if method.name == "daemon/ping":
+            return NOTHING
+        if self._handlers is None:
+            from compactd.daemon.handlers import handlers
+
+            self._handlers, answered = handlers(self), asyncio.Event()
+            request.after(answered.set)
+            self._engine = asyncio.ensure_future(self._load_engine(answered))
+        if self._learner is not None:
+            self._learner.asked(method.name, getattr(params, "session_id", ""))
+        handle = self._handlers[method.name]
+        line = None
+        if method.scope == "session" and method.name not in OPENS_AND_CLOSES:
+            line = self.sessions.opening(getattr(params, "session_id", None) or "")
+        if line is None:
+            return handle(params, request)
+
+        async def later() -> Reply:
+            await line.run(_nothing)
+            done = handle(params, request)
+            return done if done is None or isinstance(done, Struct | Raw) else await done
+
+        return later()
+
+    async def _load_engine(self, answered: asyncio.Event) -> None:
+        """What compactions need, when the first answer is out; then what reads ahead for them."""
+        await answered.wait()  # who imports beside it takes the interpreter from it: 30 ms (2026-11)
+        await self.modules.load("compactd.compaction.run", "compactd.compaction.read_ahead")
+        if self._learner is None and self._sessions is not None:
+            from compactd.compaction.read_ahead import TOLD, Learner
+
+            self._learner = Learner(self._sessions.open, self.in_worker)
+            for session_id in self._sessions.open:
+                self._learner.asked(min(TOLD), session_id)
+
+    def configured(self, settings: Raw, *, changed: bool) -> tuple[str, ...]:
+        """Settings of an editor: of every session from now on. What is good of them is taken."""
+        from compactd.storage.settings_files import from_client
+        from compactd.storage.settings_reader import CLIENT_SOURCES
+
+        source = CLIENT_SOURCES[0 if changed else 1]
+        given, warnings = from_client(settings, source)
+        for warning in warnings:
+            _log.warning("%s", warning)
+        self.outside.configure(source, given, warnings)
+        if given is not None:
+            self.refresh_sessions()
+        return warnings
+
+    def refresh_sessions(self) -> None:
+        """Tells every open session that something outside it changed."""
+        if self._sessions is not None:
+            for session in self._sessions.open.values():
+                before = session.token_usage()
+                session.refresh()
+                if session.token_usage() != before:
+                    session.tell_usage()
+
+    def newest_session(self) -> str | None:
+        """The session that an editor's command means."""
+        return self._sessions.newest() if self._sessions is not None else None
+
+    async def drained(self, timeout_s: float) -> None:
+        """Lets running compactions end, and every session be written."""
+        if self._sessions is None:
+            return
+        running = [s.running.ended() for s in self._sessions.open.values() if s.running is not None]
+        running += [s.agent.ended() for s in self._sessions.open.values() if s.agent is not None]
+        if running:
+            await asyncio.wait([asyncio.ensure_future(one) for one in running], timeout=timeout_s)
+
+    def watch_client(self) -> None:
+        """For a model's stream to the client: it ends soon after the client has vanished."""
+        if self._connection is not None:
+            self._connection.watch_client()
+        if self._is_client_gone:
+            self._client_gone()
+
+    def _client_gone(self) -> None:
+        """Nobody is there for what a prompt brings: it is stopped, as by `agent/abort`."""
+        self._is_client_gone = True
+        if self._sessions is None:
+            return
+        for session in self._sessions.open.values():
+            if session.agent is not None:
+                session.agent.stop()
+
+    # --- World ----------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        """Unix seconds."""
+        return time()
+
+    def emit(self, session_id: str, seq: int, event: Event) -> None:
+        """Sends an `agent/event`."""
+        if self._connection is None:
+            return
+        head = encode(_EventHead(session_id=session_id, seq=seq))
+        body = b'{"jsonrpc":"2.0","method":"agent/event","params":%b,%b}' % (head[:-1], encode(event)[1:])
+        self._connection.notify_body(body, droppable=isinstance(event, DROPPABLE))
+        if isinstance(event, CompactionEvent):
+            session = self.sessions.open.get(session_id)
+            running = None if session is None else session.running
+            # Another process shows its own, and a request with a token shows what it asked for.
+            if running is not None and not running.is_shown:
+                self._connection.show_compaction(session_id, event)
+
+    async def ask_client(self, method: str, params: Struct, timeout_s: float) -> Raw:
+        """The client's answer to a request of ours."""
+        from compactd.daemon.rpc.outgoing import ClientError
+        from compactd.session.host import ClientFailed
+
+        if self._connection is None:
+            raise ClientFailed("there is no client", is_gone=True)
+        try:
+            return await self._connection.request(method, params, timeout_s)
+        except ClientError as error:
+            raise ClientFailed(f"the client answered with an error: {error.error.message}") from None
+        except TimeoutError:
+            raise ClientFailed(f"the client gave no answer within {timeout_s:g} seconds") from None
+        except ConnectionError:
+            raise ClientFailed("the client is gone", is_gone=True) from None
+
+    async def read_keys(self) -> None:
+        """Reads what `provider` needs of the user's files."""
+        await self.modules.load(*MODELS, *(f"compactd.models.providers.{name}" for name in SHAPES))
+        await self.models.read()
+
+    def provider(self, model: str, base_url: str | None) -> tuple[Provider, str]:
+        """Who answers for a model, and the name it has there."""
+        from compactd.protocol.errors import NoProvider
+
+        if not model:
+            raise NoProvider(
+                "This session names no model: give one with model/set, or at session/start.", model=None
+            )
+        return self.models.provider(model, base_url, self.catalogue.lookup(model, None, base_url))
+
+    async def ask_server(self, model: str | None, base_url: str | None) -> None:
+        """Has a model server on this machine say its window."""
+        if not model or not base_url:
+            return
+        await self.modules.load(*MODELS, "compactd.models.providers.local_servers")
+        window = await self.models.stated_window(model, base_url)
+        if window is not None:
+            found = await self.find_model(model, None, base_url)
+            await self.in_worker(lambda: self.learned.learn(found, base_url, window, "server"))
+
+    async def loop_limits(self) -> LoopLimits:
+        """The user's limits on the loop; read at the first prompt."""
+        if self._loop_limits is None:
+            from compactd.session.loop_limits import read_limits
+            from compactd.storage.settings_files import USER_FILE
+
+            self._loop_limits = await read_limits(self._environ, self.config / USER_FILE)
+        return self._loop_limits
+
+    def notice(self, text: str) -> None:
+        """A line for the person, where the client is an editor."""
+        if self._connection is not None:
+            self._connection.log_message(3, text)
+
+    async def in_worker(self, work: Callable[[], T]) -> T:
+        """What `work` gives back, from a worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, work)
+
+    async def in_turn(self, work: Callable[[], T], tokens: int) -> T:
+        """The same, one at a time: the interpreter runs one, and each more keeps it from the loop. A small
+        request beside ten compactions, p50: 6.5 ms with four at once, 1.9 ms with one (2026-11). What is
+        about few tokens has a line of its own, and does not wait for what is about many."""
+        async with self._turns[tokens > SHORT_TOKENS]:
+            return await self.in_worker(work)
+
+    async def read_settings(self, working_dir: str | None) -> None:
+        """Reads the files of settings that a session in that folder has."""
+        await self.outside.read(working_dir)
+
+    def layers(self, working_dir: str | None) -> tuple[tuple[str, GivenSettings], ...]:
+        """Settings from outside a session, highest first, as its files were read last."""
+        return self.outside.layers(working_dir)
+
+    def switch(self, names: Sequence[str]) -> str | None:
+        """The first of these switches that is on in the environment."""
+        from compactd.storage.settings_files import switch
+
+        return switch(self._environ, names)
+
+    def lookup(self, model: str | None, base_url: str | None) -> Lookup | None:
+        """What is known of a model."""
+        return None if model is None else self.catalogue.lookup(model, None, base_url)
+
+    def observed(self, found: Lookup, base_url: str | None) -> Observed | None:
+        """The window that a model's server taught this machine."""
+        return self.learned.of(found, base_url)
+
+    def learn(
+        self,
+        found: Lookup,
+        base_url: str | None,
+        window: int,
+        *,
+        requested: int | None,
+        sent: int,
+        is_own: bool,
+    ) -> Observed | None:
+        """Keeps the window that a rejection named."""
+        return self.learned.learn(
+            found, base_url, window, "rejection", requested=requested, sent=sent, is_own=is_own
+        )
+
+    async def find_model(self, model: str, provider: str | None, base_url: str | None) -> Lookup:
+        """The same for a method: the registry is read in a worker, at the first need."""
+        catalogue = self.catalogue
+        return await self.in_worker(lambda: catalogue.lookup(model, provider, base_url))
+
+    def info(self) -> wire.InfoResult:
+        """`daemon/info`."""
+        from compactd.models.tokenizers.counters import SPECS
+
+        return wire.InfoResult(
+            version=__version__,
+            protocol_version=PROTOCOL_VERSION,
+            pid=os.getpid(),
+            uptime_s=round(monotonic() - self._started, 3),
+            sessions=len(self._sessions.open) if self._sessions else 0,
+            paths={"data": str(self.home), "config": str(self.config)},
+            encodings=tuple(SPECS),
+            platform="tested" if sys.platform in ("linux", "darwin") else "untested",
+            warnings=self.warnings(),
+        )
+
+    def warnings(self) -> tuple[str, ...]:
+        """What is unsafe about where this daemon works, for a person."""
+        from compactd.storage.exposure import exposed_data
+
+        told = exposed_data(self.home)
+        return () if told is None else (told,)
+
+    def _trees(self, session_id: str) -> GitTrees:
+        """Where the snapshots of a session are."""
+        from compactd.session.git.snapshots import GitTrees
+        from compactd.storage.paths import file_stem
+
+        return GitTrees(self.home / "snapshots" / file_stem(session_id), self._environ.get("PATH"))
+
+    # --- life -----------------------------------------------------------------------------------------
+
+    async def serve(self, fds: tuple[int, int], frame_limit_bytes: int | None) -> int:
+        """Serves until the client ends; the exit code."""
+        limit_bytes = FRAME_LIMIT_BYTES if frame_limit_bytes is None else frame_limit_bytes
+        self._connection = Connection(self, fds, frame_limit_bytes=limit_bytes, client_gone=self._client_gone)
+        try:
+            return await self._connection.run()
+        finally:
+            if self._learner is not None:
+                await self._learner.stop()
+            if self._sessions is not None:
+                await self._sessions.close_all()
+                await self._sessions.store.close()
+            if self._models is not None:
+                await self._models.close()
+
+
+async def _nothing() -> None:
+    return None
+
+
+class _EventHead(Struct, frozen=True, kw_only=True):
+    session_id: str
+    seq: int
+
+
+def serve(fds: tuple[int, int], *, frame_limit_bytes: int | None = None) -> int:
+    """Runs the daemon on two file descriptors (in, out); the exit code."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.freeze()
+    gc.set_threshold(*GC_THRESHOLDS)
+
+    environ = dict(os.environ)
+    log_to_stderr(environ)
+    if sys.platform not in ("linux", "darwin"):
+        _log.warning("this platform is untested; Linux and macOS are tested")
+    daemon = Daemon(environ)
+    for warning in daemon.warnings():
+        _log.warning("%s", warning)
+    return asyncio.run(daemon.serve(fds, frame_limit_bytes))

@@ -1,0 +1,117 @@
+"""Taking messages in. Those too large to count on the loop stand in the session's line, and so does all
+that comes after them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from msgspec import UNSET, Struct
+
+from compactd.agent import turns
+from compactd.core.history.append import New
+from compactd.core.tokens.counting import messages_tokens
+from compactd.daemon.handlers import decode
+from compactd.daemon.handlers.base import Area, Handled, Handler
+from compactd.daemon.rpc.request import Request
+from compactd.formats.messages.client_messages import read_given
+from compactd.protocol import wire
+from compactd.session.session import Session, Taken
+
+
+class AppendingHandlers(Area):
+    """Appends."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/append": self.session_append,
+            "turn/end": self.turn_end,
+        }
+
+    def session_append(self, params: wire.AppendParams, request: Request) -> Handled:
+        """Durable when answered; the gauge's numbers follow the answer."""
+        session = self._sessions.get(params.session_id)
+
+        def answer(taken: Taken, new: New) -> wire.AppendResult:
+            return wire.AppendResult(
+                entry_ids=taken.intake.entry_ids,
+                duplicates=taken.intake.duplicates,
+                pending_calls=session.pending.call_ids,
+                token_usage=session.token_usage(),
+                decision=session.decision,
+                warnings=decode.usage_warnings(new, params) or UNSET,
+            )
+
+        def take(new: New) -> Awaitable[Struct]:
+            taken = session.append(new)
+            if taken.intake.entries:
+                request.after(session.tell_usage)
+            return _appended(session, taken, answer(taken, new))
+
+        return self._taken_in(session, params, take)
+
+    def turn_end(self, params: wire.EndParams, request: Request) -> Handled:
+        """As append, with `turn_end` and a look for a silent overflow."""
+        session = self._sessions.get(params.session_id)
+
+        def take(new: New) -> Awaitable[Struct]:
+            taken, silent = turns.end(session, new)
+            session.tell_usage()
+            result = wire.EndResult(
+                entry_ids=taken.intake.entry_ids,
+                duplicates=taken.intake.duplicates,
+                pending_calls=session.pending.call_ids,
+                token_usage=session.token_usage(),
+                decision=session.decision,
+                silent_overflow=silent,
+                warnings=decode.usage_warnings(new, params) or UNSET,
+            )
+            return _ended(session, taken, result)
+
+        return self._taken_in(session, params, take)
+
+    def _taken_in(
+        self,
+        session: Session,
+        params: wire.AppendParams | wire.EndParams,
+        take: Callable[[New], Awaitable[Struct]],
+    ) -> Handled:
+        session.writable()
+        read = read_given(params.messages, params.format)
+        size_bytes = sum(len(memoryview(raw)) for raw in params.messages)
+
+        def new(tokens: Sequence[int]) -> New:
+            if session.agent is not None:
+                session.agent.accepts(message for message, _ in read)
+            return decode.new(params, read, tokens)
+
+        def count() -> list[int]:
+            return messages_tokens([message for message, _ in read], session.counter)
+
+        if session.queue.is_idle and not session.counts_in_worker(size_bytes):
+            return take(new(count()))
+
+        async def in_line() -> Awaitable[Struct]:
+            big = session.counts_in_worker(size_bytes)
+            tokens = await self._daemon.in_worker(count) if big else count()
+            return take(new(tokens))
+
+        async def counted() -> Struct:
+            return await (await session.queue.run(in_line))
+
+        return counted()
+
+
+async def _appended(session: Session, taken: Taken, result: Struct) -> Struct:
+    """`result`, once it is durable and the messages are announced."""
+    await session.durable(taken.number)
+    session.tell_appended(taken, client=session.client)
+    return result
+
+
+async def _ended(session: Session, taken: Taken, result: Struct) -> Struct:
+    """`result`, once it is durable and the turn's last snapshot is taken."""
+    await _appended(session, taken, result)
+    if session.snapshots is not None:
+        await session.snapshots.take(session, "end")
+    return result

@@ -1,0 +1,290 @@
+"""From the wire to the inside: what our methods' params ask of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import PurePath
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.agent.recovery import FailedRequest
+from compactd.core.authors.authors import begins_as_observation
+from compactd.core.budget.profiles import PROFILES
+from compactd.core.budget.rules import Rules
+from compactd.core.budget.settings import validate
+from compactd.core.history.append import New, Report
+from compactd.core.history.tool_pairs import is_blank
+from compactd.core.models.names import provider_of
+from compactd.core.models.observed import Observed, key
+from compactd.core.models.registry import Lookup
+from compactd.core.planning.request import CompactRequest
+from compactd.core.text.endpoints import bare_endpoint, has_secret_place
+from compactd.core.tokens.usage import is_report, normalise
+from compactd.daemon.rpc.request import Request
+from compactd.formats.messages.client_messages import other_shape
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.shapes import NAMES
+from compactd.formats.messages.tools import decode_tools, encode_tool
+from compactd.protocol import wire
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import Message, Tool, Usage
+from compactd.protocol.settings import GivenSettings
+from compactd.session.session import OWN
+from compactd.storage.settings_files import (
+    NAME_CHARS,
+    SETTING_NAMES,
+    nearest_setting,
+    shown_name,
+    unknown_names,
+)
+
+SECRET_LEFT_OUT = (
+    "what `base_url` held besides scheme, host, port and path was left out: compactd keeps no credentials in "
+    "an address. Put a key into keys.toml, or into the provider's environment variable"
+)
+"""A warning for `session/start`."""
+
+_NOTHING: Report = (Usage(), False)
+_COUNTS_NOTHING = "{}: no field of it is one of a usage report that is known, so it counts nothing"
+_SETTINGS = "compaction."
+_ALIKE = 0.7
+"""Of an unknown field and one of the method's, as `difflib` counts it, from which on it is a mistake."""
+
+
+def ignored_names(request: Request, params: Struct) -> tuple[str, ...]:
+    """What to say of fields that were ignored because nobody knows them: settings, or what looks like one."""
+    if not request.unknown:
+        return ()
+    from difflib import get_close_matches
+
+    settings = [name for name in request.unknown if name.startswith(_SETTINGS)]
+    warnings = list(unknown_names([name.removeprefix(_SETTINGS) for name in settings], request.name))
+    own = params.__struct_encode_fields__
+    for name in (name for name in request.unknown if name not in settings):
+        near = next(iter(get_close_matches(name[:NAME_CHARS], own, 1, _ALIKE)), None)
+        if name in SETTING_NAMES or near is not None:
+            meant = f" (perhaps {near} is meant)" if near else ""
+            warnings.append(f"{request.name}: {shown_name(name)} is no parameter; it is ignored{meant}")
+    return tuple(warnings)
+
+
+def endpoint_of(base_url: str | None) -> str | None:
+    """A client's `base_url`, without user, password, query and fragment."""
+    return None if base_url is None else bare_endpoint(base_url)
+
+
+def endpoint_warnings(model: str | wire.ModelRef | None) -> tuple[str, ...]:
+    """What to say of an address that held more than an address."""
+    base_url = model.base_url if isinstance(model, wire.ModelRef) else None
+    if base_url is None:
+        return ()
+    secret = (SECRET_LEFT_OUT,) if has_secret_place(base_url) else ()
+    kind, separator, rest = base_url.strip().partition("://")
+    if kind.lower() in ("http", "https") and separator and rest.strip("/"):
+        return secret
+    return (*secret, f"base_url {shown_name(bare_endpoint(base_url))!r} is no http or https URL")
+
+
+def model_warning(found: Lookup, near: Sequence[str], is_given: bool) -> str:
+    """What to say of a model that nobody knows. `is_given`: its window was given, so that is no guess."""
+    name = shown_name(found.model)
+    what = f"{name} is not in the registry of models"
+    if "router" in found.how:
+        what = f"{name} names no model: a router picks one"
+    window = "" if is_given else f"; its window of {found.context_window:,} tokens is a guess ({found.how})"
+    meant = f"; perhaps {' or '.join(near)} is meant" if near else ""
+    return f"{what}{window}{meant}"
+
+
+def folder_warnings(working_dir: str | None) -> tuple[str, ...]:
+    """What to say of a folder that is not named from the root."""
+    if working_dir is None or PurePath(working_dir).is_absolute():
+        return ()
+    return (
+        f"working_dir {shown_name(working_dir)!r} is no absolute path: no settings or files are read there",
+    )
+
+
+def usage_warnings(new: New, params: wire.AppendParams | wire.EndParams) -> tuple[str, ...]:
+    """What to say of usage reports that count nothing, or stand where no answer is."""
+    warnings = []
+    if new.report is not None:
+        if new.report == _NOTHING and not is_report(params.usage):
+            warnings.append(_COUNTS_NOTHING.format("usage"))
+        if new.read and all(message.role != "assistant" for message, _ in new.read):
+            warnings.append(
+                "usage: none of these messages is the model's answer; it is taken for the answer before"
+            )
+    for index, (message, _) in enumerate(new.read):
+        if message.usage is None:
+            continue
+        place = f"messages[{index}].usage"
+        if message.role != "assistant":
+            warnings.append(f"{place} is ignored: a report belongs to the model's answer")
+        elif new.own_reports and new.own_reports[index] == _NOTHING and not is_report(message.usage):
+            warnings.append(_COUNTS_NOTHING.format(place))
+    return tuple(warnings)
+
+
+def model_of(model: str | wire.ModelRef | None) -> tuple[str | None, str | None]:
+    """(name, base URL) of the model."""
+    if model is None or isinstance(model, str):
+        if model is not None and not model.strip():
+            raise InvalidParams("model is empty; leave it out, or name one", "$.model")
+        return model, None
+    name = model.id if model.provider is None else f"{model.provider}/{model.id}"
+    return name, endpoint_of(model.base_url)
+
+
+def tools_of(raws: tuple[Raw, ...] | None) -> tuple[tuple[Tool, Raw], ...] | None:
+    """The tools given, each with its bytes in our shape; None where none were."""
+    if raws is None:
+        return None
+    tools = [tool for index, raw in enumerate(raws) for tool in decode_tools(raw, f"$.tools[{index}]")]
+    return tuple((tool, encode_tool(tool)) for tool in tools)
+
+
+def new(
+    params: wire.AppendParams | wire.EndParams, read: Sequence[tuple[Message, Raw]], tokens: Sequence[int]
+) -> New:
+    """What is to be appended; `tokens` are of each message read."""
+    own: list[Report | None] = [
+        None if message.usage is None else normalise(message.usage, f"$.messages[{index}].usage")
+        for index, (message, _) in enumerate(read)
+    ]
+    files = params.files
+    return New(
+        read=read,
+        tokens=tokens,
+        own_reports=own if any(report is not None for report in own) else (),
+        report=None if params.usage == wire.NULL else normalise(params.usage, "$.usage"),
+        epoch=params.epoch,
+        stop_reason=params.stop_reason if isinstance(params, wire.EndParams) else None,
+        files_read=files.read if files else (),
+        files_modified=files.modified if files else (),
+    )
+
+
+def text_of(body: Raw, message: str | None) -> str:
+    """The words of an error: a string as it is, any other JSON as its text."""
+    if body == wire.NULL:
+        return message or ""
+    text = bytes(body).decode("utf-8", "replace")
+    return msgspec.json.decode(body, type=str) if text.lstrip()[:1] == '"' else text
+
+
+def report_of(usage: Raw) -> Report | None:
+    """The usage report given."""
+    return None if usage == wire.NULL else normalise(usage, "$.usage")
+
+
+def failed_request(params: wire.ErrorParams) -> FailedRequest:
+    """What is told of a failed request."""
+    error = params.error
+    return FailedRequest(
+        status=error.status,
+        code=None if error.code is None else str(error.code),
+        text=text_of(error.body, error.message),
+        provider=error.provider,
+        report=report_of(params.usage),
+        epoch=params.epoch,
+    )
+
+
+def prompt_of(params: wire.PromptParams) -> tuple[Message, Raw]:
+    """The user's message of a prompt. Raises `InvalidParams` for none, or one without content."""
+    if (params.text is None) == (params.content == wire.NULL):
+        raise InvalidParams("give `text` or `content`, one of them", "$.text")
+    content = params.content if params.text is None else Raw(msgspec.json.encode(params.text))
+    # A person may begin with what passes for a tool's output in the user's role.
+    is_named = params.text is not None and begins_as_observation(params.text)
+    meta = b',"meta":{"author":"user"}' if is_named else b""
+    raw = Raw(b'{"role":"user","content":%b%b}' % (bytes(content), meta))
+    message = decode_message(raw)
+    shape = other_shape(raw, "$.content", message)
+    if shape is not None:
+        raise InvalidParams(
+            f"this is in {NAMES[shape]}: a prompt's blocks are compactd's own (protocol.md, Values)",
+            "$.content",
+            format=shape,
+        )
+    if all(is_blank(block) for block in message.content):
+        raise InvalidParams("the prompt is empty; say something", "$.text")
+    return message, raw
+
+
+def failure_asked(params: wire.ClassifyParams) -> FailedRequest:
+    """The failure to be classified."""
+    return FailedRequest(
+        status=params.status,
+        code=None if params.code is None else str(params.code),
+        text=text_of(params.body, params.message),
+        provider=params.provider,
+        report=report_of(params.usage),
+        window=params.window,
+        stop_reason=params.stop_reason,
+    )
+
+
+def rules_of(profile: str | None) -> Rules | None:
+    """A profile's rules; none where none is named. Raises `InvalidParams` for one that there is not."""
+    if profile is None:
+        return None
+    if profile not in PROFILES:
+        raise InvalidParams(f"{profile!r} is no profile; there are {', '.join(PROFILES)}", "$.profile")
+    return PROFILES[profile].rules
+
+
+def observation_meant(params: wire.ForgetParams, found: Lookup | None) -> Callable[[Observed], bool]:
+    """Whether an observation is of what `params` name; `found` is the lookup of its model."""
+    host = None if params.base_url is None else key("", None, params.base_url)[2]
+
+    def is_meant(one: Observed) -> bool:
+        _, model, endpoint = one.key
+        if found is not None and model != key(found.model, None, one.base_url)[1]:
+            return False
+        if params.provider is not None and provider_of(one.provider or "") != provider_of(params.provider):
+            return False
+        return host is None or endpoint == host
+
+    return is_meant
+
+
+def settings_of(given: GivenSettings | None) -> GivenSettings | None:
+    """The settings given, if each is in its range; else `InvalidParams` with its path."""
+    return None if given is None else validate(given)
+
+
+def unset_of(names: Sequence[str] | None) -> tuple[str, ...]:
+    """The names to unset. Raises `InvalidParams` for one that is neither a setting nor `OWN`."""
+    for index, name in enumerate(names or ()):
+        if name not in SETTING_NAMES and name not in OWN:
+            near = nearest_setting(name)
+            meant = f"; perhaps {near} is meant" if near else ""
+            raise InvalidParams(f"{shown_name(name)} is no setting{meant}", f"$.unset[{index}]")
+    return tuple(names or ())
+
+
+def compact_request(params: wire.CompactParams) -> CompactRequest:
+    """The compaction asked for. Raises `InvalidParams` for several budgets."""
+    keep_messages = params.keep_messages if params.keep_messages is not None else params.preserve_count
+    budgets = {
+        "keep_recent": params.keep_recent,
+        "keep_messages": keep_messages,
+        "target_tokens": params.target_tokens,
+    }
+    given = [name for name, value in budgets.items() if value is not None]
+    if len(given) > 1:
+        raise InvalidParams(f"{' and '.join(given)} exclude each other; give one budget", f"$.{given[1]}")
+    return CompactRequest(
+        trigger="manual",
+        keep_recent=params.keep_recent,
+        keep_messages=keep_messages,
+        target_tokens=params.target_tokens,
+        instructions=params.instructions,
+        strategy=params.strategy,
+        model=params.model,
+        may_ask_model=params.model is not None,
+        force=params.force is True,
+    )

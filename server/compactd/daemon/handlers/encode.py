@@ -1,0 +1,341 @@
+"""From the inside to the wire: results of our methods, built from sessions and values."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from itertools import dropwhile, islice
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from compactd.core.authors.quoted_message import quoted, said
+from compactd.core.budget.settings import values_of
+from compactd.core.history.entries import Appended, Compacted, CompactionBegun, Item, Pruned
+from compactd.core.history.pins import pinned_of
+from compactd.core.history.state import Fold
+from compactd.core.history.titles import title_of
+from compactd.core.models.lookup import Lookup, Tried
+from compactd.core.models.observed import LASTS_S, Observed, doubt_of
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol import wire
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import CompactionResult, Message, Status, Text
+from compactd.protocol.settings import IgnoredSetting
+from compactd.session.listing import Row
+from compactd.session.session import Session
+
+if TYPE_CHECKING:
+    from compactd.core.models.rows import Row as ModelRow
+
+encode = msgspec.json.Encoder().encode
+
+
+def settings_of(session: Session) -> dict[str, wire.Setting]:
+    """Every setting in force with its source."""
+    resolved = session.resolved
+    return {
+        name: wire.Setting(value=Raw(encode(value)), source=resolved.source(name))
+        for name, value in values_of(resolved.settings).items()
+    }
+
+
+def lookup_of(found: Lookup) -> wire.LookupResult:
+    """A lookup's answer."""
+    return wire.LookupResult(
+        model=found.model,
+        provider=found.provider,
+        context_window=found.context_window,
+        input_limit=found.input_limit,
+        output_limit=found.output_limit,
+        upper_bound=found.upper_bound,
+        confidence=found.confidence,
+        source=found.source,
+        how=found.how,
+        tokenizer=found.tokenizer,
+        pricing=Raw(encode(found.pricing)),
+        retired=found.retired,
+    )
+
+
+def explained(
+    answer: wire.LookupResult, steps: Iterable[Tried], learned: Observed | None
+) -> wire.LookupResult:
+    """A lookup's answer with the ladder's steps."""
+    shown = [
+        wire.LadderStep(step=step.step, key=", ".join(step.looked_for), found=step.found) for step in steps
+    ]
+    if learned is not None:
+        shown.insert(
+            0,
+            wire.LadderStep(step="observed", key=answer.model, found=f"{learned.window:,}: {learned.source}"),
+        )
+    return msgspec.structs.replace(answer, steps=tuple(shown))
+
+
+def models_page(
+    rows: Sequence[ModelRow], start: str | None, limit: int | None
+) -> tuple[Sequence[ModelRow], str | None]:
+    """(so many of `rows`, from the one named `provider/id` or the next after it, the name of the one that
+    follows). `rows` are sorted by provider and id. O(log rows) + page."""
+    first = 0
+    if start is not None:
+        provider, _, id = start.partition("/")
+        first = bisect_left(rows, (provider, id), key=lambda row: (row.provider, row.id))
+    end = len(rows) if limit is None else min(len(rows), first + limit)
+    return rows[first:end], f"{rows[end].provider}/{rows[end].id}" if end < len(rows) else None
+
+
+def model_list(rows: Iterable[ModelRow], observed: Iterable[Observed], next: str | None = None) -> Raw:
+    """`models/list`, written. O(rows)."""
+    return Raw(
+        encode(
+            wire.ListModelsResult(
+                models=tuple(
+                    wire.ModelInfo(
+                        provider=row.provider,
+                        model=row.id,
+                        context_window=row.context,
+                        input_limit=row.input,
+                        output_limit=row.output,
+                        confidence="guess" if row.is_router else "disputed" if row.disputed else "fact",
+                        source=", ".join(row.src),
+                        tokenizer=row.tokenizer,
+                        pricing=Raw(encode(row.prices)),
+                        retired=row.retired,
+                    )
+                    for row in rows
+                ),
+                observed=tuple(
+                    wire.ObservedInfo(
+                        model=one.model,
+                        provider=one.provider,
+                        base_url=one.base_url,
+                        window=one.window,
+                        by="server" if one.by == "server" else "rejection",
+                        at=one.at,
+                        source=one.source,
+                        until=one.at + LASTS_S,
+                        confirmed=one.by != "sighting",
+                        doubt=doubt_of(one) if one.by == "sighting" else "",
+                    )
+                    for one in observed
+                ),
+                next=UNSET if next is None else next,
+            )
+        )
+    )
+
+
+def row_of(row: Row) -> wire.SessionInfo:
+    """One session of the list."""
+    return wire.SessionInfo(
+        session_id=row.session_id,
+        title=row.listed.title,
+        model=row.listed.model,
+        message_count=row.listed.message_count,
+        compactions=row.listed.compactions,
+        bytes=row.size_bytes,
+        updated_at=row.updated_at,
+        open=row.is_open,
+        working_dir=row.working_dir,
+    )
+
+
+def state_of(session: Session, ignored: tuple[IgnoredSetting, ...]) -> wire.StateResult:
+    """Where a session stands. O(compactions)."""
+    standing, state = session.standing(), session.fold
+    done = [bare(step) for step in state.compactions()]
+    loop = session.agent.status if session.agent is not None else None
+    # Nor is a redaction one: no start was told of it, and no end will be.
+    is_compacting = session.running is not None and session.running.is_compaction
+    if session.following is not None and session.following.is_compacting:
+        is_compacting = True
+    # What the process that writes the session is doing beside that, its journal does not say.
+    resting: Status = "unknown" if session.owner == "other" else "idle"
+    return wire.StateResult(
+        session_id=session.id,
+        status="compacting" if is_compacting else loop or resting,
+        title=state.shown_title,
+        model=state.model.model,
+        message_count=len(state.items),
+        tools=tuple(tool.name for tool in session.tools()),
+        token_usage=session.token_usage(),
+        budget={
+            name: wire.Term(value=term.value, source=term.source)
+            for name, term in msgspec.structs.asdict(standing.budget).items()
+        },
+        compaction=wire.CompactionState(
+            enabled=standing.enabled,
+            running=is_compacting,
+            count=len(done),
+            tokens_saved=sum(result.tokens_saved for result in done),
+            last=done[-1] if done else None,
+            history=tuple(done),
+            settings=settings_of(session),
+            ignored_settings=ignored,
+        ),
+        queued=len(state.queued),
+        prompts=tuple(
+            wire.PromptInfo(
+                prompt_id=turn_id,
+                client=session.prompters.get(turn_id),
+                text_preview=preview_of(decode_message(raw)),
+            )
+            for turn_id, raw in state.queued.items()
+        ),
+    )
+
+
+PREVIEW_CHARS = 80
+
+
+def preview_of(message: Message) -> str:
+    """How a prompt begins, in one line. O(text)."""
+    text = " ".join(block.text for block in message.content if isinstance(block, Text))
+    line = " ".join(text[: 4 * PREVIEW_CHARS].split())
+    return line if len(line) <= PREVIEW_CHARS else line[: PREVIEW_CHARS - 1] + "…"
+
+
+def bare(step: Compacted) -> CompactionResult:
+    """What a compaction did, without its summary's text."""
+    return step.result
+
+
+def full(step: Compacted) -> CompactionResult:
+    """What a compaction did, with its summary's text."""
+    return msgspec.structs.replace(step.result, summary=step.summary)
+
+
+def history_of(session: Session, params: wire.HistoryParams) -> wire.HistoryResult | None:
+    """The history from an entry on, oldest first; None where there is no such entry. O(entries)."""
+    state = session.fold
+    shown = {item.entry_id: item.tokens for item in state.items}
+    pruned_at = {stub.entry_id: step.at for step in state.steps_in_force() for stub in step.stubs}
+    carried = {entry_id for step in state.compactions()[-1:] for entry_id in step.pinned}
+    total = summarised = None
+    if params.in_context:
+        total = len(state.items)
+        summarised = sum(1 for i in state.path if i in state.originals and i not in shown)
+    entries: list[wire.HistoryEntry] = []
+    is_on = params.from_ is None
+    following: str | None = None
+    for entry in _asked(state, params):
+        is_on = is_on or _id_of(entry) == params.from_
+        if not is_on or (session.running is not None and _id_of(entry) == session.running.compaction_id):
+            continue
+        row = _history_row(state, entry, shown, pruned_at, carried)
+        if row is None:
+            continue
+        if params.limit is not None and len(entries) == params.limit:
+            following = row.entry_id
+            break
+        entries.append(row)
+    if not is_on:
+        return None
+    return wire.HistoryResult(entries=tuple(entries), next=following, total=total, summarised=summarised)
+
+
+def page_of(session: Session, params: wire.HistoryParams) -> list[Item]:
+    """The messages that `history_of` looks at, or a few more. O(entries)."""
+    state = session.fold
+    asked = _asked(state, params)
+    entries = asked if params.from_ is None else dropwhile(lambda each: _id_of(each) != params.from_, asked)
+    messages = (state.originals[entry.id] for entry in entries if isinstance(entry, Appended))
+    return list(islice(messages, params.limit))
+
+
+def _asked(
+    state: Fold, params: wire.HistoryParams
+) -> Sequence[Appended | Compacted | Pruned | CompactionBegun]:
+    """The whole timeline, or what of it is in the context, in that order. O(entries)."""
+    if not params.in_context:
+        return state.timeline
+    by_id = {_id_of(entry): entry for entry in state.timeline}
+    return [by_id[item.entry_id] for item in state.items]
+
+
+def _id_of(entry: Appended | Compacted | Pruned | CompactionBegun) -> str:
+    return entry.compaction_id if isinstance(entry, CompactionBegun) else entry.id
+
+
+def _history_row(
+    state: Fold,
+    entry: Appended | Compacted | Pruned | CompactionBegun,
+    shown: dict[str, int],
+    pruned_at: dict[str, float],
+    carried: set[str],
+) -> wire.HistoryEntry | None:
+    match entry:
+        case Appended():
+            item = state.originals[entry.id]
+            return wire.HistoryEntry(
+                entry_id=entry.id,
+                kind="message",
+                at=entry.at,
+                in_context=entry.id in shown,
+                message=UNSET if item.source is None else item.source,
+                title=title_of(item.message),
+                pruned_at=pruned_at.get(entry.id),
+                tokens=shown.get(entry.id, item.tokens),
+                pinned=bool(pinned_of((item,), state.pin_marks)),
+                carried=entry.id in carried,
+            )
+        case Compacted():
+            return wire.HistoryEntry(
+                entry_id=entry.id,
+                kind="compaction",
+                at=entry.at,
+                in_context=entry.id in shown,
+                compaction=full(entry),
+                tokens=shown.get(entry.id, entry.summary_tokens),
+            )
+        case Pruned():
+            return wire.HistoryEntry(entry_id=entry.id, kind="prune", at=entry.at, in_context=False)
+        case CompactionBegun():
+            if not state.came_to_nothing(entry.compaction_id):
+                return None
+            ended = state.ended.get(entry.compaction_id)
+            return wire.HistoryEntry(
+                entry_id=entry.compaction_id,
+                kind="compaction_failed",
+                at=entry.at,
+                in_context=False,
+                compaction=CompactionResult(
+                    compacted=False,
+                    compaction_id=entry.compaction_id,
+                    trigger=entry.trigger,
+                    reason=ended.reason if ended else "the daemon ended while it ran",
+                ),
+            )
+
+
+def expand_of(session: Session, params: wire.ExpandParams) -> wire.ExpandResult:
+    """The originals asked for. Raises `InvalidParams` for an id that is none of this session."""
+    state = session.fold
+    if (params.compaction_id is None) == (params.entry_ids is None):
+        raise InvalidParams("give `compaction_id` or `entry_ids`, one of them", "$.entry_ids")
+    if params.compaction_id is not None:
+        ids = state.behind(params.compaction_id)
+        if ids is None:
+            raise InvalidParams(
+                f"{params.compaction_id!r} is no compaction of this session", "$.compaction_id"
+            )
+    else:
+        ids = params.entry_ids or ()
+        for index, entry_id in enumerate(ids):
+            if entry_id not in state.originals:
+                raise InvalidParams(f"{entry_id!r} is no message of this session", f"$.entry_ids[{index}]")
+    return wire.ExpandResult(
+        entries=tuple(
+            wire.Original(
+                entry_id=entry_id,
+                message=item.source,
+                tokens=item.tokens,
+                quoted=quoted(said(item.message)) if params.quoted else UNSET,
+            )
+            for entry_id in ids
+            if (item := state.originals[entry_id]).source is not None
+        )
+    )

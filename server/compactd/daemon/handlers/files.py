@@ -1,0 +1,133 @@
+"""What goes between sessions and files: redactions, changes of a work tree, sessions in and out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from compactd.daemon.handlers.base import Area, Handled, Handler
+from compactd.daemon.rpc.request import Request
+from compactd.protocol import wire
+from compactd.protocol.errors import InvalidParams
+
+NO_SNAPSHOTS = "the session was started without `snapshots`"
+
+
+class FileHandlers(Area):
+    """Redacts, compares, imports, exports. What these need is loaded at the first of them."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/redact": self.session_redact,
+            "session/diff": self.session_diff,
+            "session/import": self.session_import,
+            "session/export": self.session_export,
+        }
+
+    def session_redact(self, params: wire.RedactParams, request: Request) -> Handled:
+        """In the session's line: nothing of it is read or changed meanwhile."""
+        session = self._sessions.get(params.session_id)
+        session.free()
+
+        async def work() -> wire.RedactResult:
+            await self._daemon.modules.load("compactd.session.redact")
+            from compactd.session.redact import redact
+
+            done = await redact(session, params.entry_ids, self._daemon.home)
+            return wire.RedactResult(
+                redacted=done.count,
+                cleaned=tuple(wire.Cleaned(where=one.where, entry_ids=one.entry_ids) for one in done.cleaned),
+                left=tuple(
+                    wire.Left(where=one.where, why=one.why, entry_ids=one.entry_ids, path=one.path)
+                    for one in done.left
+                ),
+            )
+
+        return session.queue.run(work)
+
+    async def session_diff(self, params: wire.DiffParams, request: Request) -> wire.DiffResult:
+        """Git runs in a thread of its own."""
+        session = self._sessions.get(params.session_id)
+        await self._line_reached(session)
+        if session.snapshots is None:
+            return wire.DiffResult(files=(), reason=NO_SNAPSHOTS)
+        found = await session.snapshots.difference(session, params.from_, params.to)
+        return wire.DiffResult(
+            files=tuple(
+                wire.FileDiff(
+                    file=one.file,
+                    status=one.status,
+                    additions=one.additions,
+                    deletions=one.deletions,
+                    before=_given(one.before),
+                    after=_given(one.after),
+                )
+                for one in found.files
+            ),
+            root=found.root,
+            reason=found.reason,
+            hidden=found.hidden,
+        )
+
+    async def session_import(self, params: wire.ImportParams, request: Request) -> wire.ImportResult:
+        """In a worker; a client that gave a token is told how far it is."""
+        if (params.path is None) == (params.content == wire.NULL):
+            raise InvalidParams("give `path` or `content`, one of them", "$.path")
+        await self._daemon.modules.load("compactd.session.import_file")
+        from compactd.session.import_file import import_session
+
+        loop = asyncio.get_running_loop()
+
+        def tell(fraction: float, phase: str) -> None:
+            if request.token is not None:
+                # Each word wakes the loop, which then holds the interpreter.
+                loop.call_soon_threadsafe(request.progress, fraction, phase)
+
+        source = _content(params.content) if params.path is None else params.path
+        imported = await import_session(self._sessions, source, params.format, tell, self._daemon.home)
+        return wire.ImportResult(
+            session_id=imported.session.id,
+            format=imported.format,
+            message_count=len(imported.session.fold.items),
+            warnings=imported.warnings,
+            ignored_settings=imported.ignored,
+        )
+
+    async def session_export(self, params: wire.ExportParams, request: Request) -> Raw:
+        """In a worker, with the answer already written: it may be long."""
+        session = self._sessions.get(params.session_id)
+        await self._line_reached(session, "compactd.session.export_file")
+        from compactd.session import export_file
+
+        export_file.check(params.format)
+        held, path, home = export_file.held(session), params.path, self._daemon.home
+
+        def made() -> Raw:
+            done = export_file.exported(held, params.format)
+            if path is not None:
+                export_file.write(path, done.data)
+                if session.persistent:
+                    export_file.remember(home, session.id, path)
+            result = wire.ExportResult(
+                format=params.format,
+                warnings=done.warnings,
+                content=UNSET if path is not None else export_file.inline(done.data),
+                path=UNSET if path is None else path,
+            )
+            return Raw(msgspec.json.encode(result))
+
+        return await self._daemon.in_worker(made)
+
+
+def _given(text: str | None) -> str | UnsetType:
+    return UNSET if text is None else text
+
+
+def _content(content: Raw) -> bytes:
+    """A text's bytes, or the JSON itself."""
+    data = bytes(content)
+    return msgspec.json.decode(data, type=str).encode() if data.lstrip()[:1] == b'"' else data

@@ -1,0 +1,118 @@
+"""What needs no session: models, tokens, the daemon itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Raw
+
+from compactd.agent.recovery import verdict_of
+from compactd.core.models.observed import with_observed
+from compactd.core.tokens.counting import is_text, messages_tokens
+from compactd.daemon.handlers import decode, encode
+from compactd.daemon.handlers.base import Area, Handler
+from compactd.daemon.rpc.request import Request
+from compactd.formats.messages.client_messages import read_given
+from compactd.models.tokenizers.counters import counter_for
+from compactd.protocol import wire
+from compactd.protocol.errors import InvalidParams
+
+
+class FactHandlers(Area):
+    """Answers without a session."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "tokens/count": self.tokens_count,
+            "models/lookup": self.models_lookup,
+            "models/list": self.models_list,
+            "models/forget": self.models_forget,
+            "overflow/classify": self.overflow_classify,
+            "daemon/info": self.daemon_info,
+        }
+
+    async def tokens_count(self, params: wire.CountParams, request: Request) -> wire.CountResult:
+        """In a worker: ranks may have to be loaded, texts may be large."""
+        if (params.text is None) == (params.messages is None):
+            raise InvalidParams("give `text` or `messages`, one of them", "$.text")
+        found = await self._daemon.find_model(params.model, None, None) if params.model else None
+        counter = counter_for("auto", found.tokenizer if found else None, params.model)
+        text, messages, format = params.text or "", params.messages, params.format
+
+        def counted() -> wire.CountResult:
+            if messages is None:
+                return wire.CountResult(tokens=counter.count(text), exact=counter.exact, method=counter.name)
+            read = [message for message, _ in read_given(messages, format)]
+            is_exact = counter.exact and all(is_text(message) for message in read)
+            tokens = sum(messages_tokens(read, counter))
+            return wire.CountResult(tokens=tokens, exact=is_exact, method=counter.name)
+
+        return await self._daemon.in_worker(counted)
+
+    async def models_lookup(self, params: wire.LookupParams, request: Request) -> wire.LookupResult:
+        """By the ladder of the registry, and what the model's server taught."""
+        base_url = decode.endpoint_of(params.base_url)
+        asked = (params.model, params.provider, base_url)
+        name = params.model if params.provider is None else f"{params.provider}/{params.model}"
+        await self._daemon.ask_server(name, base_url)
+        found = await self._daemon.find_model(*asked)
+        learned = self._daemon.learned.of(found, base_url)
+        answer = encode.lookup_of(with_observed(found, learned))
+        if params.explain is not True:
+            return answer
+        steps = await self._daemon.in_worker(lambda: self._daemon.catalogue.explain(*asked))
+        return encode.explained(answer, steps, learned)
+
+    async def models_list(self, params: wire.ListModelsParams, request: Request) -> Raw:
+        """Written in a worker: thousands of rows."""
+        daemon = self._daemon
+
+        def made() -> Raw:
+            rows, next = encode.models_page(
+                daemon.catalogue.rows(params.provider), params.from_, params.limit
+            )
+            observed = daemon.learned.all() if params.from_ is None else ()
+            return encode.model_list(rows, observed, next)
+
+        return await daemon.in_worker(made)
+
+    async def models_forget(self, params: wire.ForgetParams, request: Request) -> wire.ForgetResult:
+        """Open sessions see it at once."""
+        daemon = self._daemon
+        is_named = any(part is not None for part in (params.model, params.provider, params.base_url))
+        if is_named == (params.all is True):
+            raise InvalidParams(
+                "give `model`, `provider` or `base_url` to say whose windows to forget, or `all: true` alone",
+                "$.all" if is_named else "$.model",
+            )
+        found = None
+        if params.model is not None:
+            base_url = decode.endpoint_of(params.base_url)
+            found = await daemon.find_model(params.model, params.provider, base_url)
+        is_meant = decode.observation_meant(params, found)
+        forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
+        if forgotten:
+            for session in self._sessions.open.values():
+                if session.sighting is not None and is_meant(session.sighting):
+                    session.sighting = None
+            daemon.refresh_sessions()
+        return wire.ForgetResult(forgotten=forgotten)
+
+    async def overflow_classify(self, params: wire.ClassifyParams, request: Request) -> wire.ClassifyResult:
+        """In a worker: a body may be megabytes of anything."""
+        session = None if params.session_id is None else self._sessions.get(params.session_id)
+        failed, rules = decode.failure_asked(params), decode.rules_of(params.profile)
+        verdict = await self._daemon.in_worker(lambda: verdict_of(failed, session, rules))
+        return wire.ClassifyResult(
+            overflow=verdict.overflow,
+            kind=verdict.kind,
+            limit=verdict.limit,
+            requested=verdict.requested,
+            fix=verdict.fix,
+            evidence=verdict.evidence,
+        )
+
+    def daemon_info(self, params: wire.Nothing, request: Request) -> wire.InfoResult:
+        """Version, paths, what is loaded."""
+        return self._daemon.info()

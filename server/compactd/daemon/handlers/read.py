@@ -1,0 +1,159 @@
+"""What a session holds: for the next request, for a search, for a gauge."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from compactd.core.history.entries import View
+from compactd.core.history.projection import project
+from compactd.core.models.lookup import WANT_REASONING
+from compactd.core.tokens.counting import Counter
+from compactd.daemon.handlers import encode
+from compactd.daemon.handlers.base import Area, Handled, Handler, decode_all, in_order, is_quick
+from compactd.daemon.rpc.request import Request
+from compactd.formats.messages.base import render
+from compactd.protocol import wire
+from compactd.protocol.errors import InvalidParams, StorageFailed
+from compactd.protocol.messages import Tool
+from compactd.session.search import search
+
+SEARCH_LIMIT = 20
+
+
+class ReadingHandlers(Area):
+    """Reads; changes nothing."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/context": self.session_context,
+            "session/history": self.session_history,
+            "session/search": self.session_search,
+            "session/expand": self.session_expand,
+            "agent/state": self.agent_state,
+        }
+
+    def session_context(self, params: wire.ContextParams, request: Request) -> Handled:
+        """The next request, in the format asked for."""
+        session = self._sessions.get(params.session_id)
+
+        def work() -> Handled:
+            state = session.fold
+            view, system, tools, fixed = state.view(), state.system_prompt, session.tools(), sum(state.fixed)
+            counter, model = session.counter, state.model.model
+            provider = None if session.lookup is None else session.lookup.provider
+            session.hand_out(view.epoch)
+
+            def made() -> wire.ContextResult:
+                return context(view, system, tools, fixed, counter, model, provider)
+
+            return made() if is_quick(view.items) else self._daemon.in_worker(made)
+
+        def context(
+            view: View,
+            system: str | None,
+            tools: tuple[Tool, ...],
+            fixed: int,
+            counter: Counter,
+            model: str | None,
+            provider: str | None,
+        ) -> wire.ContextResult:
+            projection = project(view.items, counter)
+            reasoning = provider in WANT_REASONING
+            made = render(params.format, system, tools, projection, model, with_reasoning=reasoning)
+            return wire.ContextResult(
+                messages=tuple(made.messages),
+                tokens=projection.tokens + fixed,
+                epoch=view.epoch,
+                repairs=tuple(
+                    wire.RepairInfo(kind=repair.kind, entry_id=repair.entry_id, call_id=repair.call_id)
+                    for repair in projection.repairs
+                ),
+                system=UNSET if made.system is None else made.system,
+                tools=UNSET if made.tools is None else tuple(made.tools),
+            )
+
+        return in_order(session, work)
+
+    def session_history(self, params: wire.HistoryParams, request: Request) -> Handled:
+        """From an entry on."""
+        session = self._sessions.get(params.session_id)
+
+        def made() -> wire.HistoryResult:
+            found = encode.history_of(session, params)
+            if found is None:
+                raise InvalidParams(f"{params.from_!r} is no entry of this session", "$.from")
+            return found
+
+        async def later() -> wire.HistoryResult:
+            items = encode.page_of(session, params)
+            await self._daemon.in_worker(lambda: decode_all(items))
+            return made()
+
+        if not session.queue.is_idle:
+            return session.queue.run(later)
+        is_decoded = all(item.is_decoded for item in encode.page_of(session, params))
+        return made() if is_decoded else session.queue.run(later)
+
+    def session_search(self, params: wire.SearchParams, request: Request) -> Handled:
+        """In a worker: it reads everything that was ever said."""
+        if params.session_id is None:
+            return self._search_everywhere(params.query, params.limit or SEARCH_LIMIT)
+        session = self._sessions.get(params.session_id)
+
+        async def work() -> wire.SearchResult:
+            items = session.fold.path_items()
+            shown = {item.entry_id for item in session.fold.items}
+            at = session.fold.times
+            limit = params.limit or SEARCH_LIMIT
+            found = await self._daemon.in_worker(lambda: search(items, params.query, limit))
+            return wire.SearchResult(
+                hits=tuple(
+                    wire.Hit(
+                        entry_id=hit.item.entry_id,
+                        role=hit.item.message.role,
+                        snippet=hit.snippet,
+                        in_context=hit.item.entry_id in shown,
+                        at=at[hit.item.entry_id],
+                    )
+                    for hit in found
+                )
+            )
+
+        return work() if session.queue.is_idle else session.queue.run(work)
+
+    async def _search_everywhere(self, query: str, limit: int) -> wire.SearchResult:
+        await self._daemon.modules.load("compactd.session.search_all", "compactd.storage.search_index")
+        from compactd.session.search_all import search_everywhere
+
+        index = self._sessions.store.index
+        try:
+            found = await self._daemon.in_worker(lambda: search_everywhere(index, query, limit))
+        except OSError as error:
+            raise StorageFailed(f"The sessions cannot be searched: {error}") from error
+        return wire.SearchResult(
+            hits=tuple(
+                wire.Hit(
+                    entry_id=hit.entry_id,
+                    role=hit.role,
+                    snippet=hit.snippet,
+                    at=hit.at,
+                    session_id=hit.session_id,
+                )
+                for hit in found.hits
+            ),
+            complete=found.is_complete,
+        )
+
+    def session_expand(self, params: wire.ExpandParams, request: Request) -> Handled:
+        """The originals of a compaction, or of entries."""
+        session = self._sessions.get(params.session_id)
+        return in_order(session, lambda: encode.expand_of(session, params))
+
+    def agent_state(self, params: wire.SessionParams, request: Request) -> wire.StateResult:
+        """At once, whatever runs."""
+        session = self._sessions.get(params.session_id)
+        ignored, _ = self._daemon.outside.ignored(session.working_dir, session.ignored)
+        return encode.state_of(session, ignored)

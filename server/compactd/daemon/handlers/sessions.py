@@ -1,0 +1,195 @@
+"""Sessions as such: opening, listing, ending, configuring them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from compactd.core.history.entries import EntryId, Item
+from compactd.core.history.pins import pinned_of
+from compactd.daemon.handlers import decode, encode
+from compactd.daemon.handlers.base import Area, Handled, Handler, in_order, is_quick
+from compactd.daemon.rpc.request import Request
+from compactd.protocol import wire
+from compactd.session.manager import Start
+from compactd.session.session import Session
+from compactd.storage.settings_files import shown_name
+
+COMMAND = "workspace/executeCommand"
+
+
+class SessionHandlers(Area):
+    """Opens, lists, ends, configures."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {
+            "session/start": self.session_start,
+            "session/list": self.session_list,
+            "session/close": self.session_close,
+            "session/delete": self.session_delete,
+            "model/set": self.model_set,
+            "session/configure": self.session_configure,
+            "session/pin": self.session_pin,
+        }
+
+    async def session_start(self, params: wire.StartParams, request: Request) -> wire.StartResult:
+        """Opens or resumes."""
+        model, base_url = decode.model_of(params.model)
+        started = await self._sessions.start(
+            Start(
+                session_id=params.session_id,
+                model=model,
+                base_url=base_url,
+                context_window=params.context_window,
+                system_prompt=params.system_prompt,
+                tools=decode.tools_of(params.tools),
+                compaction=decode.settings_of(params.compaction),
+                title=params.title,
+                working_dir=params.working_dir,
+                parent_session_id=params.parent_session_id,
+                snapshots=params.snapshots,
+                persist=params.persist is not False,
+                durability=params.durability or "disk",
+                compaction_hook=params.client is not None and params.client.compaction_hook,
+                read_only=params.read_only is True,
+                is_borrowed=request.name == COMMAND,
+                client=params.client.name if params.client is not None else None,
+            )
+        )
+        session = started.session
+        usage = session.token_usage()
+        ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
+        return wire.StartResult(
+            session_id=session.id,
+            resumed=started.resumed,
+            read_only=session.journal is None,
+            model=session.fold.model.model,
+            title=session.fold.shown_title,
+            context_window=usage.context_window,
+            token_usage=usage,
+            message_count=len(session.fold.items),
+            seq=session.seq,
+            warnings=(
+                *decode.ignored_names(request, params),
+                *started.warnings,
+                *decode.endpoint_warnings(params.model),
+                *decode.folder_warnings(params.working_dir),
+                *(await self._model_warnings(session) if model is not None else ()),
+                *(await self._parent_warnings(params.parent_session_id)),
+                *self._daemon.outside.warnings(session.working_dir),
+                *told,
+                *self._daemon.catalogue.warnings,
+            ),
+            ignored_settings=ignored,
+        )
+
+    async def model_set(self, params: wire.ModelSetParams, request: Request) -> wire.ModelSetResult:
+        """Another model, where the conversation fits."""
+        session = self._sessions.get(params.session_id)
+        model, base_url = decode.model_of(params.model)
+        await self._line_reached(session, "compactd.agent.model_switch", "compactd.compaction.run")
+        from compactd.agent.model_switch import switch
+
+        switched = await switch(session, model or "", base_url)
+        if switched.number is not None:
+            await session.durable(switched.number)
+        return wire.ModelSetResult(
+            model=session.fold.model.model,
+            token_usage=session.token_usage(),
+            compaction=switched.compaction,
+            warnings=(*decode.endpoint_warnings(params.model), *(await self._model_warnings(session))),
+        )
+
+    async def _model_warnings(self, session: Session) -> tuple[str, ...]:
+        """What to say of a model that nobody knows, with those that are named most like it."""
+        found = session.lookup
+        if found is None or found.confidence != "guess":
+            return ()
+        given = session.fold.model.context_window or session.resolved.settings.context_window
+        near = await self._daemon.in_worker(partial(self._daemon.catalogue.nearest, found.model))
+        return (decode.model_warning(found, near, given is not None),)
+
+    async def _parent_warnings(self, parent: str | None) -> tuple[str, ...]:
+        if parent is None or parent in self._sessions.open:
+            return ()
+        if await self._daemon.in_worker(partial(self._sessions.store.exists, parent)):
+            return ()
+        return (f"parent_session_id {shown_name(parent)!r}: no session has this id",)
+
+    async def session_list(self, params: wire.Nothing, request: Request) -> wire.ListResult:
+        """Stored and open ones."""
+        return wire.ListResult(sessions=tuple(encode.row_of(row) for row in await self._sessions.list()))
+
+    async def session_close(self, params: wire.SessionParams, request: Request) -> wire.Nothing:
+        """Cancels what runs. A command lets go of a session only while no client has opened it too."""
+        if request.name == COMMAND and not self._sessions.get(params.session_id).is_borrowed:
+            return wire.Nothing()
+        await self._sessions.close(params.session_id)
+        return wire.Nothing()
+
+    async def session_delete(self, params: wire.SessionParams, request: Request) -> wire.DeleteResult:
+        """Open or not."""
+        from compactd.storage.copies import copies_of
+
+        home, session_id = self._daemon.home, params.session_id
+        outside = await self._daemon.in_worker(lambda: copies_of(home, session_id))
+        await self._sessions.delete(session_id)
+        return wire.DeleteResult(
+            left=tuple(wire.Left(where=copy.kind, why=copy.why, path=copy.path) for copy in outside)
+        )
+
+    def session_configure(self, params: wire.ConfigureParams, request: Request) -> Handled:
+        """At once, also while a compaction runs: that one keeps the settings it began with."""
+        session = self._sessions.get(params.session_id)
+        tools, unset = decode.tools_of(params.tools), decode.unset_of(params.unset)
+
+        async def work() -> wire.ConfigureResult:
+            before = session.token_usage()
+            number = session.configure(
+                "configure",
+                compaction=decode.settings_of(params.compaction),
+                system_prompt=params.system_prompt,
+                tools=tools,
+                title=params.title,
+                unset=unset,
+            )
+            if number is not None:
+                await session.durable(number)
+            if params.compaction is not None or params.system_prompt is not None:
+                session.tell_changed("settings")
+            if tools is not None:
+                session.tell_changed("tools")
+            if params.title is not None:
+                session.tell_changed("title")
+            if session.token_usage() != before:
+                session.tell_usage()
+            ignored, told = self._daemon.outside.ignored(session.working_dir, session.ignored)
+            return wire.ConfigureResult(
+                settings=encode.settings_of(session),
+                warnings=(*decode.ignored_names(request, params), *session.standing().warnings, *told),
+                ignored_settings=ignored,
+            )
+
+        return in_order(session, work)
+
+    def session_pin(self, params: wire.PinParams, request: Request) -> Handled:
+        """Or unpin."""
+        session = self._sessions.get(params.session_id)
+
+        async def told(number: int, items: Sequence[Item], marks: Mapping[EntryId, bool]) -> Struct:
+            def made() -> wire.PinResult:
+                return wire.PinResult(pinned_entry_ids=pinned_of(items, marks))
+
+            result = made() if is_quick(items) else await self._daemon.in_worker(made)
+            await session.durable(number)
+            session.tell_changed("pin", *params.entry_ids)
+            return result
+
+        def work() -> Awaitable[Struct]:
+            number = session.pin(params.entry_ids, params.pinned)
+            return told(number, tuple(session.fold.originals.values()), dict(session.fold.pin_marks))
+
+        return in_order(session, work)

@@ -1,0 +1,60 @@
+"""Which folders' settings the user trusts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from compactd.daemon.handlers.base import Area, Handler
+from compactd.daemon.rpc.request import Request
+from compactd.protocol import wire
+
+
+class TrustHandlers(Area):
+    """Trusts folders, and lists them. Files are read in a worker: a folder may be on a slow disk."""
+
+    def by_method(self) -> Mapping[str, Handler]:
+        """The handler of each method."""
+        return {"trust/set": self.trust_set, "trust/list": self.trust_list}
+
+    async def trust_set(self, params: wire.TrustParams, request: Request) -> wire.TrustResult:
+        """Durable when it is answered."""
+        daemon = self._daemon
+        await daemon.modules.load("compactd.session.trust")
+        from compactd.session import trust
+
+        def change() -> trust.Change:
+            if params.trusted:
+                return trust.trust(daemon.home, params.path, daemon.now())
+            return trust.untrust(daemon.home, params.path)
+
+        done = await daemon.in_worker(change)
+        await daemon.outside.reread(done.path)
+        daemon.refresh_sessions()
+        return wire.TrustResult(
+            path=done.path,
+            trusted=done.trusted,
+            changed=done.changed,
+            sha256=done.sha256,
+            settings=tuple(
+                wire.TrustedSetting(name=one.name, value=one.value, allows=one.allows)
+                for one in done.settings
+            ),
+            warnings=done.warnings,
+        )
+
+    async def trust_list(self, params: wire.Nothing, request: Request) -> wire.TrustList:
+        """Each with whether its file is still the one that was trusted."""
+        daemon = self._daemon
+        await daemon.modules.load("compactd.session.trust")
+        from compactd.session import trust
+
+        folders, problem = await daemon.in_worker(lambda: trust.trusted(daemon.home))
+        return wire.TrustList(
+            folders=tuple(
+                wire.TrustedFolder(
+                    path=one.trust.path, sha256=one.trust.sha256, trusted_at=one.trust.at, state=one.state
+                )
+                for one in folders
+            ),
+            problem=problem,
+        )

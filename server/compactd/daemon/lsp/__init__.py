@@ -1,0 +1,1 @@
+"""What editors get: LSP's requests, commands, progress and workspace folders."""

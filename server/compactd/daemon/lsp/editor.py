@@ -1,0 +1,484 @@
+"""What an editor says beside our own methods: `initialize`, configuration, commands, progress, trace.
+
+`initialize` and configuration take effect here, at once and in their order, for a session that is started
+behind them has to know them. Then, as everything else, they are a matter for pygls (`lsp.py`), which is
+imported in a thread meanwhile: it takes 0.3 s, and a script that never says `initialize` does not pay it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType, field
+from msgspec.json import decode
+
+from compactd import PROTOCOL_VERSION, __version__
+from compactd.daemon.lsp.parent_watch import watch_parent
+from compactd.daemon.lsp.progress import CompactionEvent, Showing
+from compactd.daemon.lsp.workspace import folders_of, is_below, with_targets
+from compactd.daemon.rpc.dispatch import Calls
+from compactd.daemon.rpc.empty_list import is_empty_list
+from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope
+from compactd.daemon.rpc.outgoing import ClientError, ErrorObject, Outgoing, error_object
+from compactd.daemon.rpc.params import invalid_params, is_token
+from compactd.daemon.rpc.request import Request, encode
+from compactd.daemon.rpc.service import Service
+from compactd.protocol.errors import CompactdError, Detail, InvalidParams, SessionLocked, SessionNotFound
+
+if TYPE_CHECKING:
+    from compactd.daemon.lsp.language_server import Host, Run
+
+SERVER_NAME = "compactd"
+
+COMMANDS: Mapping[str, str] = {
+    "compactd.compact": "session/compact",
+    "compactd.undo": "session/undo",
+    "compactd.state": "agent/state",
+    "compactd.sessions": "session/list",
+}
+"""What `workspace/executeCommand` offers, and the method behind each."""
+
+_LONG = frozenset({"session/compact"})
+"""Where a progress of our own is shown if the editor asked for none."""
+
+_WARNING = 2  # LSP's `MessageType.Warning`
+
+_LOOKS = frozenset({"agent/state"})
+"""Methods that only look: a session that is not open is opened for them without its lock."""
+
+_PROGRESS_CREATE_S = 1.0  # an editor that does not answer that soon gets no progress, but its compaction
+
+_ASK_S = 60.0
+"""How long a person has to say which session is meant."""
+
+_MOST_OFFERED = 5
+"""Sessions that a person is asked about."""
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class _InitializeParams(Struct, frozen=True):
+    process_id: Raw | UnsetType = field(name="processId", default=UNSET)
+    options: Raw | UnsetType = field(name="initializationOptions", default=UNSET)
+    capabilities: Raw | UnsetType = UNSET
+
+
+class _Stored(Struct, frozen=True):
+    session_id: str
+    open: bool
+    title: str | None = None
+    working_dir: str | None = None
+
+
+class _Listed(Struct, frozen=True):
+    sessions: tuple[_Stored, ...] = ()
+
+
+class _Window(Struct, frozen=True):
+    work_done_progress: bool | None = field(name="workDoneProgress", default=None)
+
+
+class _Capabilities(Struct, frozen=True):
+    window: _Window | None = None
+
+
+class _ConfigurationParams(Struct, frozen=True):
+    settings: Raw | UnsetType = UNSET
+
+
+class _CommandParams(Struct, frozen=True):
+    command: str
+    arguments: tuple[Raw, ...] | None = None
+    token: Raw | UnsetType = field(name="workDoneToken", default=UNSET)
+
+
+class _TokenParams(Struct, frozen=True):
+    token: Raw
+
+
+class _Shown(Struct, frozen=True):
+    """Params of `window/logMessage` and `window/showMessage`."""
+
+    type: int
+    message: str
+
+
+class _Action(Struct, frozen=True):
+    title: str
+
+
+class _ShowMessageRequest(Struct, frozen=True):
+    type: int
+    message: str
+    actions: tuple[_Action, ...]
+
+
+class Editor:
+    """An LSP client's side of the connection. For the loop's thread only."""
+
+    def __init__(
+        self, service: Service, out: Outgoing, calls: Calls, parent_gone: Callable[[], None]
+    ) -> None:
+        self._service = service
+        self._out = out
+        self._calls = calls
+        self._parent_gone = parent_gone
+        self._is_initialised = False
+        self._shows_progress = False
+        self._initialize: Raw | None = None
+        self._loading: asyncio.Task[Host] | None = None
+        self._told: list[tuple[str, Raw]] = []  # notifications for pygls, until it is there
+        self._host: Host | None = None
+        self._folders: tuple[str, ...] = ()
+        """Of the editor's workspace."""
+        self._in_use: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        """One for each session that a command works on."""
+        self._showing = Showing(self._create_progress, out.notify)
+        self.acts: Mapping[str, Callable[[Request, Raw | UnsetType], None]] = {
+            "initialize": self._on_initialize,
+            "initialized": self._on_notification,
+            "$/setTrace": self._on_notification,
+            "workspace/didChangeConfiguration": self._on_configuration,
+            "workspace/executeCommand": self._on_command,
+            "window/workDoneProgress/cancel": self._on_progress_cancel,
+        }
+        """What to do for each of LSP's messages."""
+
+    def log_message(self, type: int, text: str) -> None:
+        """`window/logMessage`, if the client has said `initialize`."""
+        if self._is_initialised:
+            self._out.notify("window/logMessage", _Shown(type, text))
+
+    def _show_warnings(self, texts: Sequence[str]) -> None:
+        """`window/showMessage`, if the client has said `initialize`: part of what was set is ignored."""
+        if self._is_initialised and texts:
+            self._out.notify("window/showMessage", _Shown(_WARNING, f"{SERVER_NAME}: {'; '.join(texts)}"))
+
+    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
+        """Shows a compaction, if the client has said that it shows progress."""
+        if self._shows_progress:
+            self._showing.take(session_id, event)
+
+    def settle(self, response: Envelope) -> None:
+        """A response to a request of pygls."""
+        if self._host is None or not self._host.settle(response):
+            _log.info("a response to no request of ours was ignored")
+
+    # --- initialize and configuration: ours, at once ------------------------------------------------
+
+    def _on_initialize(self, request: Request, raw: Raw | UnsetType) -> None:
+        if request.id is None:
+            return
+        if self._is_initialised:
+            self._calls.refuse(request, ErrorObject(INVALID_REQUEST, "initialize may be sent once"))
+            return
+        raw = Raw(b"{}") if raw is UNSET else raw
+        try:
+            params = msgspec.json.decode(raw, type=_InitializeParams)
+        except msgspec.ValidationError as error:
+            self._calls.fail(request, InvalidParams(str(error), "$"))
+            return
+        self._is_initialised = True
+        self._calls.succeed(request, Raw(encode(self._initialize_result())))
+        self._initialize = raw
+        if self._host is not None:
+            self._host.initialize(raw)
+        self._shows_progress = _shows_progress(params.capabilities)
+        self._folders = folders_of(raw)
+        if params.process_id is not UNSET and (pid := bytes(params.process_id)).isdigit():
+            watch_parent(int(pid), self._parent_gone, asyncio.get_running_loop())
+        self._load()
+        self._configure(params.options, changed=False)
+
+    def _initialize_result(self) -> dict[str, object]:
+        return {
+            "capabilities": {
+                "executeCommandProvider": {"commands": list(COMMANDS), "workDoneProgress": True},
+                "experimental": {
+                    "compactd": {
+                        "protocol_version": PROTOCOL_VERSION,
+                        "methods": sorted(self._service.methods),
+                    }
+                },
+            },
+            "serverInfo": {"name": SERVER_NAME, "version": __version__},
+        }
+
+    def _on_configuration(self, request: Request, raw: Raw | UnsetType) -> None:
+        try:
+            params = msgspec.json.decode(Raw(b"{}") if raw is UNSET else raw, type=_ConfigurationParams)
+        except msgspec.ValidationError:
+            _log.warning("workspace/didChangeConfiguration without an object was ignored")
+        else:
+            self._configure(params.settings, changed=True)
+        self._calls.succeed(request, None)
+
+    def _configure(self, raw: Raw | UnsetType, *, changed: bool) -> None:
+        try:
+            settings = _settings_of(raw)
+        except msgspec.ValidationError:
+            _log.warning("settings that are no object were ignored")
+            self._show_warnings(("settings that are no object are ignored",))
+            return
+        if settings is None:
+            return
+        try:
+            self._show_warnings(self._service.configured(settings, changed=changed))
+        except CompactdError as error:
+            # An editor with a typing error in its settings starts all the same, and is told.
+            self.log_message(1, f"settings were refused: {error.message}")
+            _log.warning("settings were refused with %d", error.code)
+
+    # --- the rest: pygls ----------------------------------------------------------------------------
+
+    def _on_notification(self, request: Request, raw: Raw | UnsetType) -> None:
+        raw = Raw(b"{}") if raw is UNSET else raw
+        if self._host is not None:
+            self._host.tell(request.name, raw)
+        elif not self._load().done():  # done, and no host: pygls could not be imported
+            self._told.append((request.name, raw))
+        self._calls.succeed(request, None)
+
+    def _on_progress_cancel(self, request: Request, raw: Raw | UnsetType) -> None:
+        try:
+            token = msgspec.json.decode(b"{}" if raw is UNSET else raw, type=_TokenParams).token
+        except msgspec.ValidationError:
+            _log.info("a window/workDoneProgress/cancel without a token was ignored")
+        else:
+            if self._calls.cancel_token(bytes(token)):
+                self._calls.succeed(request, None)
+                return
+        self._on_notification(request, raw)
+
+    def _on_command(self, request: Request, raw: Raw | UnsetType) -> None:
+        raw = Raw(b"{}") if raw is UNSET else raw
+        try:
+            params = msgspec.json.decode(raw, type=_CommandParams)
+        except msgspec.ValidationError as error:
+            self._calls.fail(request, invalid_params(error))
+            return
+        method = COMMANDS.get(params.command)
+        if method is None:
+            self._calls.fail(
+                request, InvalidParams(f"there is no command {params.command[:100]!r}", "$.command")
+            )
+            return
+        request.title = method
+        if params.token is not UNSET and is_token(params.token):
+            request.token = bytes(params.token)
+        self._calls.start(request, self._command(raw, request))
+
+    async def _command(self, raw: Raw, request: Request) -> Raw:
+        host = await asyncio.shield(self._load())
+        return await host.ask("workspace/executeCommand", raw, request)
+
+    async def _create_progress(self) -> bytes | None:
+        host = await asyncio.shield(self._load())
+        return await host.create_progress(_PROGRESS_CREATE_S)
+
+    async def _run(self, command: str, arguments: tuple[Detail, ...], request: Request) -> bytes:
+        """Does what pygls was asked for: the method behind a command, with its first argument as params."""
+        name = COMMANDS[command]
+        params = arguments[0] if arguments and arguments[0] is not None else {}
+        if params == []:  # Lua's and PHP's empty table
+            params = {}
+        if not isinstance(params, dict):
+            raise InvalidParams("Expected `object`", "$.arguments[0]")
+        takes_session = "session_id" in self._service.methods[name].params.__struct_encode_fields__
+        named = params.get("session_id")
+        try:
+            # Before anybody is asked or shown anything.
+            is_named = not takes_session or named is not None
+            self._calls.check(name, Raw(encode(params if is_named else {**params, "session_id": "any"})))
+            if not is_named:
+                named = await self._chosen(name, request)
+                params = {**params, "session_id": named}
+            if request.token is None and self._shows_progress and name in _LONG:
+                request.token = await self._create_progress()
+                self._calls.listen(request)
+            if not takes_session:
+                return await self._calls.invoke(name, Raw(encode(params)), request)
+            return await self._on_session(name, str(named), Raw(encode(params)), request)
+        except InvalidParams as error:
+            path = str(error.data.pop("path", "$")).removeprefix("$")
+            message = error.message.partition(" - at `")[0]
+            raise InvalidParams(message, f"$.arguments[0]{path}", **error.data) from None
+
+    async def _on_session(self, name: str, session_id: str, raw: Raw, request: Request) -> bytes:
+        """The result of a method on a session. One that is stored and not open here is opened for it, and let
+        go afterwards: an editor without an extension of ours has no other way to reach it."""
+        lock = self._in_use.setdefault(session_id, asyncio.Lock())
+        if name in _LOOKS:
+            with suppress(SessionNotFound):
+                return await self._calls.invoke(name, raw, request)
+        async with lock:
+            try:
+                return await self._calls.invoke(name, raw, request)
+            except SessionNotFound as error:
+                if not error.data.get("exists"):
+                    raise SessionNotFound(
+                        f"no session has the id {session_id!r}: `compactd.sessions` lists them", **error.data
+                    ) from None
+            opened = Raw(encode({"session_id": session_id, "read_only": name in _LOOKS}))
+            await self._calls.invoke("session/start", opened, request)
+            try:
+                return await self._calls.invoke(name, raw, request)
+            finally:
+                closed = Raw(encode({"session_id": session_id}))
+                with suppress(SessionNotFound):
+                    await self._calls.invoke("session/close", closed, request)
+
+    async def _chosen(self, name: str, request: Request) -> str:
+        """The session that a command without `session_id` means: the newest of the workspace, first among
+        those that are open here. Otherwise the person is asked.
+
+        Raises `SessionNotFound` if there is none, or none was picked; `SessionLocked` if other processes have
+        all of them.
+        """
+        newest = self._service.newest_session()
+        if not self._folders and newest is not None:
+            return newest
+        rows = await self._listed(request)
+        folders = await asyncio.to_thread(with_targets, self._folders)
+        # What this client opened itself without a folder is its own.
+        mine = [row for row in rows if row.session_id == newest and row.working_dir is None]
+        ours = [row for row in rows if is_below(folders, row.working_dir)]
+        first = [row for row in ours if row.session_id == newest]
+        if found := (*first, *mine, *ours):
+            return found[0].session_id
+        if not rows:
+            raise SessionNotFound(
+                "there is no session yet: start one, or name one in `session_id`",
+                session_id=None,
+                exists=False,
+            )
+        if name in _LOOKS and not self._folders:
+            return rows[0].session_id
+        return await self._picked(name, rows, request)
+
+    async def _picked(self, name: str, rows: tuple[_Stored, ...], request: Request) -> str:
+        """The session that a person picks."""
+        offered = [row for row in rows if name in _LOOKS or not await self._is_elsewhere(row, request)]
+        if not offered:
+            raise SessionLocked(
+                "Other processes have every session open for writing. End the process that has the one you "
+                "mean, and name it in `session_id`.",
+                session_id=rows[0].session_id,
+            )
+        titles = {f"{row.title or 'untitled'} ({row.session_id})": row for row in offered[:_MOST_OFFERED]}
+        if self._is_initialised:
+            verb = "Look at" if name in _LOOKS else "Compact" if name in _LONG else "Change"
+            question = _ShowMessageRequest(
+                3,
+                f"No session of this workspace. {verb} another one?",
+                tuple(_Action(title) for title in titles),
+            )
+            # A client that cannot ask, or a person who does not answer, has picked none.
+            with suppress(ClientError, TimeoutError, ConnectionError, msgspec.MsgspecError):
+                answer = await self._out.request("window/showMessageRequest", question, _ASK_S)
+                picked = decode(answer, type=_Action | None)
+                if picked is not None and (row := titles.get(picked.title)) is not None:
+                    return row.session_id
+        raise SessionNotFound(
+            "no session of this workspace: name one in `session_id`; `compactd.sessions` lists them",
+            session_id=None,
+            exists=True,
+        )
+
+    async def _is_elsewhere(self, row: _Stored, request: Request) -> bool:
+        """Whether another process has the session open."""
+        if not row.open:
+            return False
+        try:
+            await self._calls.invoke("agent/state", Raw(encode({"session_id": row.session_id})), request)
+        except SessionNotFound:
+            return True
+        return False
+
+    async def _listed(self, request: Request) -> tuple[_Stored, ...]:
+        listed = await self._calls.invoke("session/list", Raw(b"{}"), request)
+        return decode(listed, type=_Listed).sessions
+
+    def _load(self) -> asyncio.Task[Host]:
+        if self._loading is None:
+            self._loading = asyncio.create_task(self._import_host())
+            self._loading.add_done_callback(_log_failure)
+        return self._loading
+
+    async def _import_host(self) -> Host:
+        known = self._initialize
+        host = await _in_thread(lambda: _make_host(self._run, self._out.send_body, known))
+        if known is None and self._initialize is not None:
+            host.initialize(self._initialize)
+        self._host = host
+        for name, raw in self._told:
+            host.tell(name, raw)
+        self._told.clear()
+        return host
+
+
+def _in_thread(work: Callable[[], Host]) -> asyncio.Future[Host]:
+    """What `work` gives back. Not in an executor's thread: a daemon that is to exit does not wait for it."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Host] = loop.create_future()
+
+    def run() -> None:
+        try:
+            host = work()
+        except Exception as error:
+            tell = partial(_settle, done, None, error)
+        else:
+            tell = partial(_settle, done, host, None)
+        with suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(tell)
+
+    threading.Thread(target=run, name="compactd-pygls", daemon=True).start()
+    return done
+
+
+def _settle(done: asyncio.Future[Host], host: Host | None, error: Exception | None) -> None:
+    if done.done():
+        return
+    if host is not None:
+        done.set_result(host)
+    elif error is not None:
+        done.set_exception(error)
+
+
+def _make_host(run: Run, send: Callable[[bytes], None], initialize: Raw | None) -> Host:
+    from compactd.daemon.lsp.language_server import Host
+
+    host = Host(SERVER_NAME, __version__, tuple(COMMANDS), run, send)
+    if initialize is not None:
+        host.initialize(initialize)
+    return host
+
+
+def _log_failure(loading: asyncio.Task[Host]) -> None:
+    if not loading.cancelled() and (error := loading.exception()) is not None:
+        error_object(error, "the import of pygls")
+
+
+def _shows_progress(raw: Raw | UnsetType) -> bool:
+    try:
+        capabilities = msgspec.json.decode(b"{}" if raw is UNSET else raw, type=_Capabilities)
+    except msgspec.ValidationError:
+        return False
+    return capabilities.window is not None and capabilities.window.work_done_progress is True
+
+
+def _settings_of(raw: Raw | UnsetType) -> Raw | None:
+    """The settings object: the whole, or what stands under our name in it. Raises where it is no object."""
+    if raw is UNSET or is_empty_list(raw):
+        return None
+    members = msgspec.json.decode(raw, type=dict[str, Raw] | None)
+    own = raw if members is None else members.get(SERVER_NAME, raw)
+    return None if bytes(own) == b"null" or is_empty_list(own) else own

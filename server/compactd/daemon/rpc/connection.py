@@ -1,0 +1,265 @@
+"""One client on two pipes: every request gets exactly one answer, whatever it holds.
+
+Messages are handled in the order they came. A handler that gives a result back is answered on the spot;
+one that gives an awaitable becomes a task, whose first step runs before the next message is looked at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from time import perf_counter
+from typing import Literal
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.daemon.lsp.editor import Editor
+from compactd.daemon.lsp.progress import CompactionEvent
+from compactd.daemon.rpc.checked_body import Body, Large
+from compactd.daemon.rpc.dispatch import Calls
+from compactd.daemon.rpc.envelope import INVALID_REQUEST, Envelope, Rejected, read_envelope
+from compactd.daemon.rpc.framing import FRAME_LIMIT_BYTES, Fault, Frame, Framer
+from compactd.daemon.rpc.hangup import watch_output
+from compactd.daemon.rpc.loop_reader import NearReader
+from compactd.daemon.rpc.outgoing import ErrorObject, Outgoing, error_object, shaped
+from compactd.daemon.rpc.pipes import UNSENT_LIMIT_BYTES, Writer
+from compactd.daemon.rpc.request import Request
+from compactd.daemon.rpc.service import Service
+
+METHOD_NOT_FOUND = -32601
+
+CANCEL_S = 5.0
+"""How long work that was cancelled may take to end; then it is answered for."""
+
+DRAIN_S = 60.0
+"""How long running work may go on after the client has ended (contract, Transport)."""
+
+SLICE_S = 0.002
+"""How long messages are handled before timers and workers have a turn: a fifth of what may hold the loop."""
+
+_FLUSH_S = 5.0  # after `exit` or the parent's death nobody may be reading
+
+Ending = Literal["input", "exit", "broken", "parent"]
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class _CancelParams(Struct, frozen=True):
+    id: Raw
+
+
+class Connection:
+    """The transport of the daemon. Made on a running loop, and used on its thread only."""
+
+    def __init__(
+        self,
+        service: Service,
+        fds: tuple[int, int],
+        *,
+        frame_limit_bytes: int = FRAME_LIMIT_BYTES,
+        drain_s: float = DRAIN_S,
+        cancel_s: float = CANCEL_S,
+        client_gone: Callable[[], None] | None = None,
+    ) -> None:
+        """`client_gone` is called, maybe more than once, when nobody reads our output any more or the parent
+        has died. The end of the input alone is no sign of that."""
+        self._loop = asyncio.get_running_loop()
+        self._on_gone = client_gone
+        self._fd_out = fds[1]
+        self._is_watched = False
+        self._drain_s = drain_s
+        self._methods = service.methods
+        self._framer = Framer(frame_limit_bytes)
+        self._writer = Writer(fds[1], self._loop, self._client_gone)
+        self._reader = NearReader(fds[0], self._framer, self._loop, self._writer)
+        self._out = Outgoing(self._writer, self._framer)
+        self._calls = Calls(service, self._out, self._writer, self._pause, cancel_s)
+        self._editor = Editor(service, self._out, self._calls, self._parent_gone)
+        self._acts: dict[str, Callable[[Request, Raw | UnsetType], None]] = {
+            "shutdown": self._on_shutdown,
+            "exit": self._on_exit,
+            "$/cancelRequest": self._on_cancel,
+            **self._editor.acts,
+        }
+        self._ended: asyncio.Future[Ending] = self._loop.create_future()
+        self._is_halted = False  # a task has to begin, or all has ended
+        self._is_usual = False  # most calls can be taken as they come: the first message is answered
+        self._is_shut = False
+
+    async def run(self) -> int:
+        """Serves until the client ends; the process's exit code.
+
+        0 after `exit` that follows `shutdown`, after the end of stdin and the death of the parent; 1 after
+        `exit` alone or a broken framing. Running work is finished first, `drain_s` at most, and then
+        cancelled; `exit` waits for none.
+        """
+        self._reader.start(self._pump)
+        ending = await self._ended
+        self._out.close()
+        await self._calls.finish(0.0 if ending == "exit" else self._drain_s)
+        await self._flushed(_FLUSH_S if ending in ("exit", "parent") else None)
+        return 1 if ending == "broken" or (ending == "exit" and not self._is_shut) else 0
+
+    # --- for the rest of the daemon -----------------------------------------------------------------
+
+    def notify(self, method: str, params: Struct | Raw, droppable: bool = False) -> bool:
+        """Sends a notification; false where it was dropped.
+
+        Only droppable ones are, and only while more than `UNSENT_LIMIT_BYTES` wait for the client.
+        """
+        return self._out.notify(method, params, droppable)
+
+    def notify_body(self, body: bytes, droppable: bool = False) -> bool:
+        """As `notify`, with the whole message encoded already."""
+        return self._out.notify_body(body, droppable)
+
+    async def request(self, method: str, params: Struct | Raw, timeout_s: float) -> Raw:
+        """Asks the client. Raises `ClientError` (its error), `TimeoutError`, `ConnectionError` (gone)."""
+        return await self._out.request(method, params, timeout_s)
+
+    def watch_client(self) -> None:
+        """From now on a client that closes our output is noticed at once, also if nothing is written."""
+        if not self._is_watched:
+            self._is_watched = True
+            watch_output(self._fd_out, self._client_gone, self._loop)
+
+    def log_message(self, type: Literal[1, 2, 3, 4], text: str) -> None:
+        """Shows a line (error, warning, info, log) in an editor's log; other clients are not bothered."""
+        self._editor.log_message(type, text)
+
+    def show_compaction(self, session_id: str, event: CompactionEvent) -> None:
+        """Shows a compaction that no request shows, in an editor that agreed to it."""
+        self._editor.show_compaction(session_id, event)
+
+    # --- messages, in their order -------------------------------------------------------------------
+
+    def _pump(self) -> None:
+        """Handles what was read: all of it, or what fits a slice, or up to a task that has to begin."""
+        reader, writer = self._reader, self._writer
+        if self._is_halted:
+            return
+        frames, take_many = reader.frames, self._calls.take_many
+        until = perf_counter() + SLICE_S
+        writer.collect()
+        room = UNSENT_LIMIT_BYTES - writer.unsent_bytes + writer.unflushed_bytes  # at least
+        while frames:
+            if writer.unflushed_bytes > room and writer.is_full():
+                writer.when_below(UNSENT_LIMIT_BYTES, self._pump)
+                break
+            try:
+                if not (self._is_usual and take_many(reader, room, until)):
+                    self._on_frame(frames.popleft())
+            except Exception as error:  # a bug of the transport costs one message, not the connection
+                error_object(error, "the transport")
+            if self._is_halted:
+                break
+            if perf_counter() > until:
+                self._loop.call_soon(self._pump)
+                break
+        else:
+            reader.woken = False
+            if frames:  # it came between the last look and the flag
+                self._loop.call_soon(self._pump)
+        writer.flush()
+        reader.release()
+
+    def _pause(self) -> None:
+        """A task was made: the loop runs its first step before this callback, and that the next message."""
+        self._is_halted = True
+        self._loop.call_soon(self._resume)
+
+    def _resume(self) -> None:
+        self._is_halted = self._ended.done()
+        self._pump()
+
+    def _on_frame(self, frame: Frame | Large | None) -> None:
+        if frame is None:
+            self._end("broken" if self._framer.broken else "input")
+        elif isinstance(frame, Fault):
+            data = shaped(frame.code, {"limit_bytes": frame.limit_bytes, "size_bytes": frame.size_bytes})
+            self._out.refuse(frame.id, ErrorObject(frame.code, frame.message, data))
+        else:
+            self._reader.handled_bytes += len(frame)
+            if not (self._is_usual and self._calls.take(frame)):
+                self._on_body(frame)
+        if self._out.is_held and frame is not None:
+            self._out.open()
+        self._is_usual = not (self._out.is_held or self._is_shut)
+
+    def _on_body(self, body: Body) -> None:
+        message = read_envelope(body)
+        if isinstance(message, Rejected):
+            self._out.refuse(message.id, ErrorObject(message.code, message.message, shaped(message.code, {})))
+        else:
+            self._on_message(message)
+
+    def _on_message(self, message: Envelope) -> None:
+        name = message.method
+        if self._out.is_held and name != "initialize":
+            self._out.open()
+        if name is UNSET:
+            if not self._out.settle(message):
+                self._editor.settle(message)
+            return
+        request = Request(bytes(message.id) if message.id is not UNSET else None, name, self._out.notify)
+        if self._is_shut and request.id is not None and name != "exit":
+            self._calls.refuse(
+                request, ErrorObject(INVALID_REQUEST, "the daemon is shutting down: only exit is taken")
+            )
+        elif method := self._methods.get(name):
+            self._calls.call(method, message.params, request)
+        elif act := self._acts.get(name):
+            try:
+                act(request, message.params)
+            except Exception as error:
+                self._calls.fail(request, error)
+        elif request.id is not None:
+            self._calls.refuse(request, ErrorObject(METHOD_NOT_FOUND, f"there is no method {name[:100]!r}"))
+
+    # --- the life cycle -----------------------------------------------------------------------------
+
+    def _on_shutdown(self, request: Request, params: Raw | UnsetType) -> None:
+        self._is_shut = True
+        self._is_usual = False
+        self._calls.succeed(request, None)
+
+    def _on_exit(self, request: Request, params: Raw | UnsetType) -> None:
+        self._calls.succeed(request, None)
+        self._end("exit")
+
+    def _on_cancel(self, request: Request, params: Raw | UnsetType) -> None:
+        try:
+            id = msgspec.json.decode(b"{}" if params is UNSET else params, type=_CancelParams).id
+        except msgspec.ValidationError:
+            _log.info("a $/cancelRequest without an id was ignored")
+        else:
+            self._calls.cancel_id(bytes(id))
+        self._calls.succeed(request, None)
+
+    def _client_gone(self) -> None:
+        """Nobody reads: as if the input had ended behind what was read so far."""
+        if self._on_gone is not None:
+            self._on_gone()
+        self._reader.frames.append(None)
+        self._loop.call_soon(self._pump)
+
+    def _parent_gone(self) -> None:
+        if self._on_gone is not None:
+            self._on_gone()
+        self._end("parent")
+
+    def _end(self, ending: Ending) -> None:
+        self._is_halted = True
+        if not self._ended.done():
+            self._ended.set_result(ending)
+
+    async def _flushed(self, timeout_s: float | None) -> None:
+        sent = asyncio.Event()
+        self._writer.flush()
+        self._writer.when_below(0, sent.set)
+        try:
+            await asyncio.wait_for(sent.wait(), timeout_s)
+        except TimeoutError:
+            _log.warning("the client did not read the last %d bytes", self._writer.unsent_bytes)

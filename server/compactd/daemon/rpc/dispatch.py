@@ -1,0 +1,288 @@
+"""Requests on their way: params read, handler called, result awaited, exactly one answer given."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.daemon.rpc.checked_body import Body, Large, is_utf8
+from compactd.daemon.rpc.depth import SHALLOW_BYTES, is_too_deep
+from compactd.daemon.rpc.fast_decode import UNREADABLE, KnownCalls
+from compactd.daemon.rpc.ids import ID_STARTS
+from compactd.daemon.rpc.outgoing import ErrorObject, Outgoing, error_object
+from compactd.daemon.rpc.params import ParamsReader, token_of
+from compactd.daemon.rpc.pipes import Reader, Writer
+from compactd.daemon.rpc.request import Reply, Request, encode
+from compactd.daemon.rpc.service import Service
+from compactd.protocol.methods import Method
+
+_RESULTS = (Struct, Raw)
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class Calls:
+    """What is being worked on, and what is answered when it is done. For the loop's thread only.
+
+    An id that is in use twice is answered twice; cancelling it reaches the newest of the two.
+    """
+
+    def __init__(
+        self, service: Service, out: Outgoing, writer: Writer, began: Callable[[], None], cancel_s: float
+    ) -> None:
+        self._service = service
+        self._writer = writer
+        self._methods = service.methods
+        self._known = KnownCalls()
+        self._decode = self._known.decode
+        self._method_of = self._known.methods.get
+        self._out = out
+        self._answer = out.answer
+        self._notify = out.notify
+        self._began = began
+        self._cancel_s = cancel_s
+        self._params: dict[str, ParamsReader] = {}
+        self._results: set[type] = set()  # of what handlers gave back at once, as far as it was seen
+        self._running: dict[asyncio.Future[Reply], Request] = {}
+        self._by_id: dict[bytes, Request] = {}
+        self._by_token: dict[bytes, Request] = {}
+
+    def take(self, body: Body) -> bool:
+        """Calls what a body asks for, if it is a call as most are; False for one that `call` is to see."""
+        try:
+            call = self._decode(body.text if isinstance(body, Large) else body)
+        except UNREADABLE:
+            return False
+        method = self._method_of(type(call))
+        if method is None or not _is_sound(body):
+            return False
+        id, raw = None, call.id
+        if raw is not UNSET:
+            id = encode(raw)  # its bytes, sooner than `bytes` gives them
+            if id[0] not in ID_STARTS:
+                return False
+        self._call(method, call.params, Request(id, method.name, self._notify))
+        return True
+
+    def take_many(self, reader: Reader, most_bytes: int, until: float) -> bool:
+        """Takes small requests, oldest first, as `take` does, up to one that is to be looked at there.
+
+        Also up to one that becomes a task, until more than `most_bytes` are to be flushed, and until then by
+        `perf_counter`. The writer has been told to collect. False where it took none. Calls into other
+        modules are written out here, for they are a third of what such a request costs.
+        """
+        frames, writer, add = reader.frames, self._writer, self._writer.outbox.append
+        decode, method_of, serve, results = self._decode, self._method_of, self._service.call, self._results
+        notify, heads, taken = self._notify, self._out.heads, 0
+        try:
+            while frames:
+                body = frames.popleft()
+                if type(body) is not bytes or len(body) > SHALLOW_BYTES or not body.isascii():
+                    frames.appendleft(body)
+                    break
+                try:
+                    call = decode(body)
+                except UNREADABLE:
+                    frames.appendleft(body)
+                    break
+                method = method_of(type(call))
+                if method is None or (raw := call.id) is UNSET or (id := encode(raw))[0] not in ID_STARTS:
+                    frames.appendleft(body)
+                    break
+                taken += len(body)
+                request, params = Request(id, method.name, notify), call.params
+                try:
+                    if getattr(params, "work_done_token", UNSET) is not UNSET:
+                        request.token = token_of(params)
+                    reply = serve(method, params, request)
+                    is_plain = type(reply) in results and request.token is None and request.then is None
+                    result = encode(reply) if is_plain else b""
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as error:  # as in `_call`
+                    self.fail(request, error)
+                else:
+                    if not is_plain:
+                        if not self._replied(request, reply):
+                            break
+                    elif head := heads.get(len(id) + len(result)):
+                        answer = b"".join((head, id, b',"result":', result, b"}"))
+                        add(answer)
+                        writer.unflushed_bytes += len(answer)
+                    else:
+                        self._answer(id, result)
+                if writer.unflushed_bytes > most_bytes or perf_counter() > until:
+                    break
+        finally:
+            reader.handled_bytes += taken
+        return taken > 0
+
+    def call(self, method: Method, raw: Raw | UnsetType, request: Request) -> None:
+        """Calls a method; answers now, or when what it gave back is done."""
+        try:
+            reader = self._reader_of(method)
+            params = reader.read(raw)
+            request.unknown = reader.unknown
+        except Exception as error:
+            self.fail(request, error)
+            return
+        self._known.learn(method, reader)
+        self._decode = self._known.decode
+        self._call(method, params, request)
+
+    def _call(self, method: Method, params: Struct, request: Request) -> None:
+        try:
+            if getattr(params, "work_done_token", UNSET) is not UNSET:
+                request.token = token_of(params)
+            reply = self._service.call(method, params, request)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic in a Rust library is no Exception, and is to be answered too
+            self.fail(request, error)
+            return
+        self._replied(request, reply)
+
+    def _replied(self, request: Request, reply: Reply | Awaitable[Reply]) -> bool:
+        """Answers a request with what its handler gave back, or lets that go on: False."""
+        if not (reply is None or isinstance(reply, _RESULTS)):
+            self.start(request, reply)
+            return False
+        self._results.add(type(reply))
+        self.succeed(request, reply)
+        return True
+
+    async def invoke(self, name: str, raw: Raw, request: Request) -> bytes:
+        """The encoded result of a method, called from inside a request for something else."""
+        method = self._methods[name]
+        reader = self._reader_of(method)
+        params = reader.read(raw)
+        request.unknown = reader.unknown
+        reply = self._service.call(method, params, request)
+        if reply is None or isinstance(reply, _RESULTS):
+            return encode(reply)
+        return encode(await reply)
+
+    def start(self, request: Request, work: Awaitable[Reply]) -> None:
+        """Lets work go on beside everything else. `began` is called: its first step is still to come."""
+        task = asyncio.ensure_future(work)
+        request.task = task
+        self._running[task] = request
+        if request.id is not None:
+            self._by_id[request.id] = request
+        self.listen(request)
+        task.add_done_callback(self._on_done)
+        self._began()
+
+    def listen(self, request: Request) -> None:
+        """Lets the token of a request's progress cancel it."""
+        if request.token is not None:
+            self._by_token[request.token] = request
+
+    def check(self, name: str, raw: Raw) -> None:
+        """Raises `InvalidParams` for params that `invoke` would refuse."""
+        self._reader_of(self._methods[name]).read(raw)
+
+    def succeed(self, request: Request, reply: Reply) -> None:
+        """Answers with a result."""
+        try:
+            result = encode(reply)
+        except Exception as error:
+            self.fail(request, error)
+            return
+        if request.token is not None:
+            request.end()
+        id = request.id
+        if id is not None and not request.is_answered:
+            self._answer(id, result)
+        request.is_answered = True
+        if request.then is not None:
+            _follow(request)
+
+    def fail(self, request: Request, error: BaseException) -> None:
+        """Answers with what a client may know of an exception."""
+        told = error_object(error, request.name)
+        if request.id is None:
+            _log.info("the notification %s failed with %d", request.name[:100], told.code)
+        self.refuse(request, told)
+
+    def refuse(self, request: Request, error: ErrorObject) -> None:
+        """Answers with an error."""
+        request.end()
+        if not request.is_answered:
+            request.is_answered = True
+            if request.id is not None:
+                self._out.refuse(request.id, error)
+        _follow(request)
+
+    def cancel_id(self, id: bytes) -> None:
+        """Cancels the newest request with this id. One that is done, or never was, is no error."""
+        _cancel(self._by_id.get(id))
+
+    def cancel_token(self, token: bytes) -> bool:
+        """Cancels the request whose progress has this token; false where there is none."""
+        request = self._by_token.get(token)
+        _cancel(request)
+        return request is not None
+
+    async def finish(self, drain_s: float) -> None:
+        """Gives all that runs so much time to end, then cancels it. When it returns, all is answered."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + drain_s
+        if self._running and drain_s > 0:
+            await asyncio.wait(set(self._running), timeout=drain_s)
+        for task in self._running:
+            task.cancel()
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=self._cancel_s)
+        for request in self._running.values():
+            self.fail(request, asyncio.CancelledError())
+        left_s = max(0.0, until - loop.time())
+        try:
+            await asyncio.wait_for(self._service.drained(left_s), left_s + self._cancel_s)
+        except Exception as error:
+            error_object(error, "the end of the connection")
+
+    def _reader_of(self, method: Method) -> ParamsReader:
+        reader = self._params.get(method.name)
+        if reader is None:
+            reader = self._params[method.name] = ParamsReader(method.name, method.params)
+        return reader
+
+    def _on_done(self, task: asyncio.Future[Reply]) -> None:
+        request = self._running.pop(task)
+        if request.id is not None and self._by_id.get(request.id) is request:
+            del self._by_id[request.id]
+        if request.token is not None and self._by_token.get(request.token) is request:
+            del self._by_token[request.token]
+        try:
+            reply = task.result()
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            self.fail(request, error)
+        else:
+            self.succeed(request, reply)
+
+
+def _is_sound(body: Body) -> bool:
+    """What msgspec does not look at: text, and not too deep."""
+    if isinstance(body, Large):
+        return body.is_utf8 and not body.is_too_deep
+    return (len(body) <= SHALLOW_BYTES or not is_too_deep(body)) and (body.isascii() or is_utf8(body))
+
+
+def _cancel(request: Request | None) -> None:
+    if request is not None and request.task is not None:
+        request.task.cancel()
+
+
+def _follow(request: Request) -> None:
+    for act in request.take_after():
+        try:
+            act()
+        except Exception as error:
+            error_object(error, f"what follows {request.name}")

@@ -1,0 +1,117 @@
+"""One body, decoded once: what of JSON-RPC it is, with params, result and error left as they came."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from compactd.daemon.rpc.checked_body import Body, Large, is_utf8
+from compactd.daemon.rpc.depth import DEPTH_LIMIT, is_too_deep
+from compactd.daemon.rpc.framing import PARSE_ERROR
+from compactd.daemon.rpc.ids import NULL_ID, SNIFFED_BYTES, is_id, sniff_id
+from compactd.daemon.rpc.surrogates import without_lone_surrogates
+from compactd.protocol.errors import LimitExceeded
+
+INVALID_REQUEST = -32600
+
+_BOM = b"\xef\xbb\xbf"
+
+_log = logging.getLogger("compactd.rpc")
+
+
+class Envelope(Struct):
+    """A request, a notification or a response. What is `UNSET` was not there."""
+
+    jsonrpc: str = ""
+    id: Raw | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+    result: Raw | UnsetType = UNSET
+    error: Raw | UnsetType = UNSET
+
+
+class Rejected(Struct, frozen=True):
+    """A body that is no message, and the answer to it."""
+
+    code: int
+    message: str
+    id: bytes = NULL_ID
+
+
+class _Loose(Struct):
+    id: Raw | UnsetType = UNSET
+
+
+_surrogates = itertools.count(1)
+_decode = msgspec.json.Decoder(Envelope).decode
+_decode_loose = msgspec.json.Decoder(_Loose).decode
+
+
+def read_envelope(body: Body) -> Envelope | Rejected:
+    """The message that `body` holds. `Raw` fields share its memory: copy what is kept."""
+    text = body.text if isinstance(body, Large) else body
+    try:
+        envelope = _decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _mend(text, error)
+    # msgspec does not look into what it leaves raw (0.22, tried 2026-11).
+    if not (body.is_utf8 if isinstance(body, Large) else body.isascii() or is_utf8(body)):
+        return Rejected(PARSE_ERROR, "the message is not valid UTF-8")
+    if body.is_too_deep if isinstance(body, Large) else is_too_deep(body):
+        return _too_deep(text)
+    return _checked(envelope)
+
+
+def _checked(envelope: Envelope) -> Envelope | Rejected:
+    id = NULL_ID
+    if envelope.id is not UNSET:
+        id = bytes(envelope.id)
+        if not is_id(id):
+            return Rejected(INVALID_REQUEST, "id is neither a string nor a number nor null")
+    if envelope.jsonrpc != "2.0":
+        return Rejected(INVALID_REQUEST, 'jsonrpc is not "2.0"', id)
+    if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
+        return Rejected(INVALID_REQUEST, "neither a request nor a response: method is missing", id)
+    return envelope
+
+
+def _mend(body: bytes | bytearray, error: Exception) -> Envelope | Rejected:
+    """A second look at a body that msgspec refused: what other programs write and we can read, is read."""
+    if body.startswith(_BOM):
+        return read_envelope(body[len(_BOM) :])
+    if isinstance(error, RecursionError):
+        return _too_deep(body)
+    if isinstance(error, msgspec.ValidationError):
+        if body.lstrip().startswith(b"["):
+            return Rejected(INVALID_REQUEST, "batches are not supported: send one message at a time")
+        try:
+            raw = _decode_loose(body).id
+        except msgspec.ValidationError:
+            return Rejected(INVALID_REQUEST, "a message is an object")
+        except (msgspec.DecodeError, UnicodeDecodeError) as broken:  # behind the field of the wrong type
+            return Rejected(PARSE_ERROR, f"the message is not JSON: {broken}")
+        except RecursionError:
+            return _too_deep(body)
+        id = bytes(raw) if raw is not UNSET else NULL_ID
+        return Rejected(INVALID_REQUEST, str(error), id if is_id(id) else NULL_ID)
+    if isinstance(error, msgspec.DecodeError) and (mended := without_lone_surrogates(body)) is not None:
+        _warn_of_surrogates(len(body))
+        return read_envelope(mended)
+    return Rejected(PARSE_ERROR, f"the message is not JSON: {error}")
+
+
+def _too_deep(body: bytes | bytearray) -> Rejected:
+    id = sniff_id(body[:SNIFFED_BYTES])
+    return Rejected(LimitExceeded.code, f"the message is nested above {DEPTH_LIMIT} levels", id)
+
+
+def _warn_of_surrogates(size_bytes: int) -> None:
+    """Once, then at every power of two: a client whose strings are all cut does not fill the log."""
+    count = next(_surrogates)
+    if count & (count - 1) == 0:
+        _log.warning(
+            "a lone surrogate in a message of %d bytes became U+FFFD (%d messages so far)", size_bytes, count
+        )

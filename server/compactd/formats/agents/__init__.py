@@ -1,0 +1,1 @@
+"""Session files of other agents: a reader and a writer per agent."""

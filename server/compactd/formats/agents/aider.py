@@ -1,0 +1,250 @@
+"""aider's chat history (`.aider.chat.history.md`): Markdown that grows at its end.
+
+As Aider-AI/aider writes it, `aider/io.py` (`append_chat_history`, `user_input`, `tool_output`), read 2026-11:
+`# aider chat started at <local time>` begins a run of the program, `#### ` each line that the user typed,
+`> ` each line that the program showed (what it applied, ran, asked); all else is the model's. aider's own
+summaries of a long chat are not written down, nor calls: it has none.
+
+A model can write `#### ` too. aider ends each line that it marks with two blanks and puts a blank line before
+a prompt, two after an answer. So a prompt is the user's only in that form, and only after a line that aider
+wrote, after a command, or after an answer that left no code block open (a block that the person cut off is
+none). In a real history of 2024-08, 1,725 of 1,731 prompts are such, and none of the model's headings. A
+model that imitates all of it is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from compactd.core.authors.authors import FILE, TOOL, UNKNOWN
+from compactd.formats.files.lines import utf8
+from compactd.formats.files.session_file import Collected, SessionFile
+from compactd.protocol.messages import Author, Meta, Text
+
+STARTED = "# aider chat started"
+ASKED, SHOWN = "#### ", "> "
+LINE_END: Final = "  "
+"""What aider ends a line with that it marks: Markdown's line break."""
+_BETWEEN_SHOWN: Final = f"{LINE_END}\n{SHOWN}"
+_BETWEEN_ASKED: Final = f"{LINE_END}\n{ASKED}"
+_TAIL_CHARS: Final = 80
+"""How far back blank lines at the end of an answer are looked for."""
+
+_COMMANDS: Final = ("/", "!", "<blank>")
+"""How a prompt begins that no model answers; the last is an empty one."""
+
+_METAS = {
+    "started": Meta(kind="aider_started", synthetic=True),
+    "shown": Meta(kind="aider_output", synthetic=True),
+}
+
+_LINTED: Final = "# Fix any errors below, if possible."
+"""How a prompt begins that aider made of a linter's output (`aider/linter.py`)."""
+
+_HELP: Final = ("# Question: ", "\n# Relevant docs:")
+"""The same of `/help`, which adds pages of aider's manual (`aider/help.py`). The question comes before it, in
+the command that was typed."""
+
+_WHOLE: Final = re.compile(rb"^(?:#### |> )[^\n]*  \r?$", re.MULTILINE)
+"""A line in aider's form. Where a file has none, something took the blanks from the ends of its lines: then
+the place of a prompt has to do."""
+_FENCE: Final = re.compile(r"^(`{3,}|~{3,})([^\n]*)", re.MULTILINE)
+_RUNS: Final = re.compile(
+    r"(?P<said>(?:(?:[^#>\n]|#(?!### | aider chat started)|>(?! ))[^\n]*(?:\n|\Z)|\n)++)"
+    r"|(?P<shown>(?:> [^\n]*  \n)++)|(?P<asked>(?:#### [^\n]*  \n)++)|(?P<line>[^\n]+(?:\n|\Z))"
+)
+"""Lines that only the model writes, and blank ones; what aider showed; a prompt; any other line. Lines end as
+in a text file: the line ends of Unicode that `splitlines` knows are text here."""
+_BLANK: Final = re.compile(r"(?:[ \t\r]*(?:\n|\Z))*")
+_ENDS_BLANK: Final = re.compile(r"(?:\A|\n)[ \t\r]*\n[ \t\r]*\n\Z")
+
+_QUESTION: Final = "(Y)es/(N)o"
+"""Stands in a question of aider's that an earlier answer settled (`confirm_ask`)."""
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`; what the program showed stands as the user's, `meta.synthetic`. O(bytes)."""
+    session = Collected("aider")
+    text = utf8(data, "the file", session.warn).decode()
+    reading = _Reading(session, text, is_trimmed=_WHOLE.search(data) is None)
+    for found in _RUNS.finditer(text):
+        match found.lastgroup:
+            case "said":
+                reading.said(found.start(), found[0])
+            case "shown":
+                reading.shown(found.start(), found[0])
+            case "asked":
+                reading.asked(found.start(), found[0])
+            case _:
+                reading.line(found.start(), found[0])
+    reading.take()
+    return reading.session.finished()
+
+
+class _Reading:
+    def __init__(self, session: Collected, text: str, *, is_trimmed: bool) -> None:
+        self.session = session
+        self._text = text
+        self.kind = ""
+        """Whose words `lines` are: `started`, `shown`, `asked`, `claimed` (a prompt that may be the
+        model's) or `said`."""
+        self.lines: list[str] = []
+        self._may_ask = True
+        """Whether a prompt may follow the last line that is not blank."""
+        self._after_blank = True
+        self._goes_on = False
+        """Whether the last line is of what aider showed and goes on without a mark."""
+        self._is_trimmed = is_trimmed
+        self._open = ""
+        """The signs of the code block that is open at the place `_since`."""
+        self._since = 0
+        """From which place on code blocks are looked for."""
+        self._fence = _FENCE.search(text)
+        self._answer = ""
+
+    def _is_in_code(self, at: int) -> bool:
+        """Whether a code block of an answer is open at the place `at`, and not cut off: the next fence can
+        close it. Asked in order. O(characters up to the next fence), each of them once."""
+        while (fence := self._fence_from(self._since)) is not None and fence.start() < at:
+            if not self._open:
+                self._open = fence[1]
+            elif fence[1].startswith(self._open) and not fence[2].strip():
+                self._open = ""
+            self._since = fence.end()
+        return bool(self._open) and not (fence is not None and fence[2].strip())
+
+    def _fence_from(self, place: int) -> re.Match[str] | None:
+        """The first line from `place` on that opens or closes a code block."""
+        if self._fence is not None and self._fence.start() < place:
+            self._fence = _FENCE.search(self._text, place)
+        return self._fence
+
+    def said(self, at: int, lines: str) -> None:
+        """Takes in lines that only the model writes, and blank ones."""
+        if self.kind == "said":
+            self.lines.append(lines)
+            return
+        blank = _BLANK.match(lines)
+        begin = 0 if blank is None else blank.end()
+        if begin:
+            self._after_blank, self._goes_on = True, False
+            if self.kind:
+                self.lines.append(lines[:begin])
+        if begin == len(lines):
+            return
+        first = lines.find("\n", begin) + 1 or len(lines)
+        if self._goes_on and lines[begin:first].rstrip("\r\n").endswith(LINE_END):
+            self.line(at, lines[begin:first])
+            if first < len(lines):
+                self.said(at + first, lines[first:])
+            return
+        self._begin("said", at)
+        self.lines.append(lines[begin:])
+
+    def shown(self, at: int, lines: str) -> None:
+        """Takes in lines of aider's own, in its form."""
+        words = [line for line in lines[2:-3].split(_BETWEEN_SHOWN) if line.strip()]
+        if not words:
+            return
+        if self.kind != "shown":
+            self._begin("shown", at)
+        self.lines += (f"{line}\n" for line in words)
+        self._may_ask, self._open, self._since = True, "", at
+        self._goes_on = self._after_blank = False
+
+    def asked(self, at: int, lines: str) -> None:
+        """Takes in a prompt in aider's form."""
+        words = lines[5:-3].replace(_BETWEEN_ASKED, "\n")
+        kind = self._kind_of(at, f"{ASKED}{LINE_END}")
+        # Two prompts are two messages, unless one is known to be nobody's.
+        if kind != self.kind or (kind == "asked" and self._after_blank):
+            self._begin(kind, at)
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
+        self.lines.append(f"{words}\n")
+        self._after_blank = False
+
+    def _begin(self, kind: str, at: int) -> None:
+        self.take()
+        self.kind, self.lines = kind, []
+        self._may_ask = self._goes_on = self._after_blank = False
+        if kind == "asked":
+            self._open, self._since = "", at
+
+    def line(self, at: int, line: str) -> None:
+        """Takes in a line with a mark, or one that goes on what aider showed."""
+        text = line.rstrip("\r\n")
+        kind = self._kind_of(at, text)
+        mark = {"asked": ASKED, "claimed": ASKED, "shown": SHOWN}.get(kind, "")
+        is_marked = bool(mark) and text.startswith(mark)
+        is_whole = self._is_whole(text)
+        words = line
+        if mark:
+            words = (text.removeprefix(mark) if is_marked else text).removesuffix(LINE_END)
+            words += line[len(text) :]
+        if kind == "shown" and not words.strip():
+            return
+        # Two prompts are two messages, unless one is known to be nobody's.
+        if kind != self.kind or (kind == "asked" and self._after_blank):
+            self._begin(kind, at)
+            self._may_ask = kind == "asked" and (words.startswith(_COMMANDS) or _QUESTION in words)
+        self.lines.append(words)
+        if kind in ("started", "shown"):
+            self._may_ask = kind == "started" or is_whole
+        if self._may_ask:
+            self._open, self._since = "", at
+        self._goes_on = kind == "shown" and not is_whole
+        self._after_blank = False
+
+    def _is_whole(self, text: str) -> bool:
+        return self._is_trimmed or text.endswith(LINE_END)
+
+    def _kind_of(self, at: int, text: str) -> str:
+        if text.startswith(SHOWN) or (self._goes_on and text.endswith(LINE_END)):
+            return "shown"
+        if text.startswith(STARTED):
+            return "started"
+        if not text.startswith(ASKED):
+            return "said"
+        is_whole = self._is_whole(text)
+        if self.kind == "said":
+            if not is_whole:
+                return "said"
+            last = self.lines[-1]
+            if self._is_trimmed or _ENDS_BLANK.search(last, max(0, len(last) - _TAIL_CHARS)) is None:
+                return "claimed"
+            return "claimed" if self._is_in_code(at) else "asked"
+        if is_whole and (self._may_ask if self._after_blank else self.kind == "asked"):
+            return "asked"
+        return "claimed"
+
+    def take(self) -> None:
+        """Makes a message of the lines so far."""
+        text = "".join(self.lines).rstrip("\n")
+        if not text.strip():
+            return
+        if self.kind == "said":
+            self._answer = text
+            self.session.add("assistant", (Text(text=text),))
+            return
+        meta = _METAS.get(self.kind)
+        author = self._author(text) if meta is None else None
+        self.session.add("user", (Text(text=text),), meta=meta if author is None else Meta(author=author))
+
+    def _author(self, text: str) -> Author | None:
+        by_program = author_of_prompt(text)
+        if by_program is not None:
+            return by_program
+        # The architect's answer is the editor's prompt (`aider/coders/architect_coder.py`).
+        begin, answer = text.strip()[:8], self._answer.strip()
+        is_copy = bool(begin) and answer.startswith(begin) and text.split() == answer.split()
+        return UNKNOWN if self.kind == "claimed" or is_copy else None
+
+
+def author_of_prompt(text: str) -> Author | None:
+    """The author of a prompt that aider made, told by its text; none for any other."""
+    if text.startswith(_LINTED):
+        return TOOL
+    if text.startswith(_HELP[0]) and _HELP[1] in text:
+        return FILE
+    return UNKNOWN if _QUESTION in text else None

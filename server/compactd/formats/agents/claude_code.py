@@ -1,0 +1,462 @@
+"""Claude Code's session files: one JSON record a line (`~/.claude/projects/<folder>/<session id>.jsonl`).
+
+As seen in files of versions 1.0 to 2.1 (2025-09 to 2026-02): a model's answer is written block by block, as
+records that share the answer's `message.id`; tool results stand in user records; `isSidechain` marks the
+messages of sub-agents, which are no part of this conversation; after a compaction a user record with
+`isCompactSummary` follows. A message that was typed while Claude Code worked has no user record: rows of its
+queue and an attachment have it (`claude_code_queue`). Other record types (progress, snapshots, hooks) hold no
+messages.
+
+Most user records are no person's: `author_of_row` says who wrote one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Raw, Struct
+
+from compactd.core.authors.authors import (
+    FILE,
+    HOOK,
+    NOTIFICATION,
+    REMINDER,
+    SKILL,
+    SUBAGENT,
+    SUMMARY,
+    TOOL,
+    UNKNOWN,
+)
+from compactd.formats.agents.claude_code_queue import Between, Delivered, Queue
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import (
+    Collected,
+    SessionFile,
+    is_true,
+    numbered,
+    text_field,
+    unix_seconds,
+)
+from compactd.formats.messages.anthropic import read_content
+from compactd.formats.messages.lenient_json import count_in, object_in, text_in
+from compactd.formats.messages.parts import NULL, fields
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Author, Block, BlockMeta, Message, Meta, Text, ToolCall, ToolResult
+
+_TYPED_SOURCES: Final = ("typed", "queued", "suggestion_accepted", "sdk")
+"""`promptSource` of a prompt: entered, entered while the agent was busy, a suggestion that the person sent,
+or given by the program that runs Claude Code in the person's place (`claude -p`, the SDK). Other sources,
+such as `system`, are the program's (2.1.197, 2.1.240, 2.1.330; seen 2026-11)."""
+
+_BY_ORIGIN: Final[dict[str, Author]] = {
+    "task-notification": NOTIFICATION,
+    "peer": SUBAGENT,
+    "coordinator": SUBAGENT,
+    "auto-continuation": REMINDER,
+}
+"""`origin.kind` of what no person typed. All other kinds but `human` are nobody's we know: `channel` is
+a chat server's message, `observer` and `unclassified` say no more, and newer versions may add to them."""
+
+_NAMES_SOURCE_FROM: Final = (2, 1, 197)
+"""From this version at the latest each prompt's row names its `promptSource` (35 of 35 prompts of 2.1.197 to
+2.1.330, 2026-11). A row of theirs without one was put there by something else, a plugin for instance."""
+
+_EMBEDDED: Final = ("sdk-", "claude-vscode", "claude-desktop")
+"""How `entrypoint` begins if a program runs Claude Code in the person's place. What it sends in the middle of
+a turn names no origin, and nothing else that comes then has that form (2.1.197, 2.1.330, run 2026-11)."""
+
+_ATTACHES_FROM: Final = (2, 1, 110)
+"""From this version at the latest an attachment has what was typed in the middle of a turn (run 2026-11)."""
+
+_GIVEN: Final = (None, "absorbed_mid_turn")
+"""Reasons of a `remove` by which the model got a message. Others took it away or gave it to a sub-agent
+(`cleared_on_cancel`, `dropped_by_hook`, `delivered_to_agent` and more; 2.1.330, names seen 2026-11)."""
+
+_FORMS: Final[tuple[tuple[str, Author], ...]] = (
+    ("<bash-", TOOL),
+    ("<local-command-caveat", REMINDER),
+    ("<local-command", TOOL),
+    ("<command-", TOOL),
+    ("<system-reminder", REMINDER),
+    ("<task-notification", NOTIFICATION),
+    ("<scheduled-task", NOTIFICATION),
+    ("<<autonomous-loop", NOTIFICATION),
+    ("<channel ", UNKNOWN),
+    ("[SYSTEM NOTIFICATION", NOTIFICATION),
+    ("[Request interrupted", NOTIFICATION),
+    ("<teammate-message", SUBAGENT),
+    ("<cross-session-message", SUBAGENT),
+    ("Another Claude session sent", SUBAGENT),
+    ("Base directory for this skill:", SKILL),
+    ("Caveat: The messages below", REMINDER),
+    ("This session is being continued from a previous conversation", SUMMARY),
+)
+"""How rows begin that the program wrote as a whole (1.0 to 2.1.330, seen 2026-11). What stands behind their
+closing tags is theirs too: the program puts nothing of the person's there."""
+
+MAX_ERROR: Final = 4_096
+"""Characters of a failed request's note that are read."""
+
+_HOOK: Final = re.compile(
+    r"\w+(?:\[[^\]\n]*\])? hook (?:feedback|additional context|blocking error|stopped)\b"
+)
+_ARGUMENTS: Final = re.compile(r"<command-(?:name|message)>.*<command-args>\s*[^\s<]", re.DOTALL)
+_SDK: Final = Raw(b'"sdk"')
+_IDE: Final = re.compile(r"\s*<(ide_[a-z_]+)>.*</\1>\s*", re.DOTALL)
+"""A block that an editor's extension put before the prompt, in a row with the prompt."""
+
+
+def author_of_row(row: dict[str, Raw], text: str, *, after_result: bool = False) -> Author | None:
+    """Who wrote the text of a row of type `user`, which begins with `text`; none for a person.
+
+    None says that the row is a prompt: what a program put *inside* it is for `authors.spans` to find. Rows of
+    tool results are not asked about. `after_result` is true directly after one: there, the model ran a slash
+    command. O(1); for a slash command O(characters).
+    """
+    if is_true(row, "isCompactSummary"):
+        return SUMMARY
+    named = row.get("origin", NULL) != NULL
+    if named and (kind := text_in(object_in(row, "origin"), "kind")) != "human":
+        return _BY_ORIGIN.get(kind, UNKNOWN)
+    by_form = _author_of_form(text)
+    if is_true(row, "isMeta"):
+        return by_form or UNKNOWN
+    if "sourceToolUseID" in row:
+        return by_form or SKILL
+    if "scheduledTaskId" in row:
+        return by_form or NOTIFICATION
+    if by_form is not None:
+        is_typed = by_form == TOOL and not after_result and _ARGUMENTS.match(text.lstrip()) is not None
+        return None if is_typed else by_form
+    if "promptSource" in row:
+        return None if text_field(row, "promptSource") in _TYPED_SOURCES else UNKNOWN
+    return None if named or _version_of(row) < _NAMES_SOURCE_FROM else UNKNOWN
+
+
+def _author_of_attachment(row: dict[str, Raw], attachment: dict[str, Raw], text: str) -> Author | None:
+    """Who wrote a message that an attachment `queued_command` has; none for a person. O(1)."""
+    mode = text_in(attachment, "commandMode")
+    named: dict[str, Raw] = {name: attachment[name] for name in ("origin", "isMeta") if name in attachment}
+    if mode == "task-notification" and "origin" not in named:
+        return _author_of_form(text) or NOTIFICATION
+    if mode not in ("", "prompt", "task-notification"):
+        return _author_of_form(text) or UNKNOWN
+    if text_in(row, "entrypoint").startswith(_EMBEDDED):
+        named["promptSource"] = _SDK
+    if "version" in row:
+        named["version"] = row["version"]
+    return author_of_row(named, text, after_result=True)
+
+
+def _is_by_program(text: str) -> bool:
+    return _author_of_form(text) is not None
+
+
+def _author_of_form(text: str) -> Author | None:
+    begin = text[:200].lstrip()
+    for form, author in _FORMS:
+        if begin.startswith(form):
+            return author
+    return HOOK if _HOOK.match(begin) is not None else None
+
+
+def _version_of(row: dict[str, Raw]) -> tuple[int, ...]:
+    return _numbers(text_field(row, "version") or "")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split(".")[:3]
+    return tuple(int(part) if part.isdecimal() and len(part) < 9 else 0 for part in parts)
+
+
+class _Answer(Struct, kw_only=True):
+    """A model's answer while its blocks come in."""
+
+    answer_id: str | None
+    uuid: str | None
+    created_at: float | None
+    blocks: list[Block]
+    usage: Raw | None = None
+    stop_reason: str | None = None
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    reading = _read(data, None)
+    reading.close()
+    return reading.session.finished()
+
+
+def read_piece(data: bytes, between: Between | None, *, is_last: bool) -> tuple[SessionFile, Between]:
+    """A piece of a file, and what the next piece needs. `between` is what the piece before it gave.
+
+    `is_last` says that the turn is over: a message whose place is not certain yet comes at the end. O(bytes).
+    """
+    reading = _read(data, between)
+    reading.end_answer()
+    between = reading.between(is_last=is_last)
+    return reading.session.finished(), between
+
+
+def _read(data: bytes, between: Between | None) -> Reading:
+    reading = Reading(between)
+    for number, record in records(data, reading.session.warn):
+        try:
+            reading.record(record)
+        except CompactdError as error:
+            reading.session.warn(f"line {number} was left out: {error.message}")
+    return reading
+
+
+class Reading:
+    """A session while its records come in."""
+
+    def __init__(self, between: Between | None = None) -> None:
+        between = between or Between()
+        self.session = Collected("claude-code")
+        self._seen: set[str] = set()
+        self._names: dict[str, str] = {}
+        self._billed: set[str] = set()
+        self._answer: _Answer | None = None
+        self._queue = Queue(_is_by_program, between.queue)
+        self._has_waited = False
+        """One answer was put before what was delivered, because it is older."""
+        self._is_after_result = False
+        self._version = between.version
+        self._last_at = between.last_at
+        """The time of the newest message."""
+
+    @property
+    def begun(self) -> Message | None:
+        """The answer whose blocks are still coming in."""
+        answer = self._answer
+        if answer is None or not answer.blocks:
+            return None
+        usage = None if answer.answer_id in self._billed else answer.usage
+        return Message(role="assistant", content=tuple(answer.blocks), id=answer.uuid, usage=usage)
+
+    def record(self, record: dict[str, Raw]) -> None:
+        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
+        kind = text_field(record, "type")
+        if kind == "queue-operation":
+            self._queue_operation(record)
+        if kind in ("summary", "custom-title", "ai-title"):
+            for name in ("customTitle", "aiTitle", "title", "summary"):
+                self.session.title = text_field(record, name) or self.session.title
+        if kind == "system":
+            self._boundary(record)
+        attachment = object_in(record, "attachment") if kind == "attachment" else {}
+        if kind not in ("user", "assistant") and text_field(attachment, "type") != "queued_command":
+            return
+        if is_true(record, "isSidechain"):
+            self.session.pass_over("message of a sub-agent")
+            return
+        uuid = text_field(record, "uuid")
+        if uuid is not None:
+            if uuid in self._seen:
+                return
+            self._seen.add(uuid)
+        self.session.session_id = self.session.session_id or text_field(record, "sessionId")
+        self.session.working_dir = self.session.working_dir or text_field(record, "cwd")
+        self._version = text_field(record, "version") or self._version
+        if attachment:
+            self._attachment(record, attachment, uuid)
+            return
+        message = fields(record.get("message", NULL), "$.message", "message")
+        content = message.get("content", NULL)
+        blocks = () if content == NULL else read_content(content, "$.message.content")
+        if kind == "assistant":
+            self._assistant(record, message, uuid, blocks)
+        else:
+            self._user(record, uuid, blocks)
+
+    def close(self) -> None:
+        """No more records come."""
+        self.end_answer()
+        self._place(self._queue.take_delivered())
+
+    def between(self, *, is_last: bool) -> Between:
+        """What the next piece of the file has to know. If this is the last one for now, what was delivered
+        is put at the end, although a result may come yet. A version that writes attachments is waited for."""
+        has_attachments = _numbers(self._version) >= _ATTACHES_FROM
+        if (is_last and not has_attachments) or self._queue.is_full:
+            self._place(self._queue.take_delivered_early())
+        return Between(queue=self._queue.state(), version=self._version, last_at=self._last_at)
+
+    # --- messages that were typed while the model worked ----------------------------------------------
+
+    def _queue_operation(self, record: dict[str, Raw]) -> None:
+        text = text_field(record, "content")
+        match text_field(record, "operation"):
+            case "enqueue":
+                self._queue.enter(text)
+            case "dequeue":
+                self._queue.leave(text)
+            case "popAll":
+                for _ in range(self._queue.take_back(text)):
+                    self.session.pass_over("message that the user took back before it was sent")
+            case "remove" if text_field(record, "reason") in _GIVEN:
+                self._queue.remove(text, unix_seconds(text_field(record, "timestamp")))
+            case "remove":
+                self._queue.leave(text)
+                self.session.pass_over("waiting message that the model was not given")
+            case _:
+                pass
+
+    def _attachment(self, record: dict[str, Raw], attachment: dict[str, Raw], uuid: str | None) -> None:
+        blocks = read_content(attachment.get("prompt", NULL), "$.attachment.prompt")
+        text = _first_text(blocks)
+        if not self._queue.attach(text):
+            return
+        self.end_answer()
+        author = _author_of_attachment(record, attachment, text)
+        # Its own time is that at which it was typed; the model got it after the message before it.
+        times = (unix_seconds(text_field(record, "timestamp")), self._last_at)
+        at = max((time for time in times if time is not None), default=None)
+        self._add_queued(list(blocks), uuid, at, author)
+
+    def _place_delivered(self, at: float | None, *, is_answer: bool) -> None:
+        """Puts what was delivered before the record with the time `at`, which is next, in its place.
+
+        Only one answer can be older than what was delivered and stand behind it in the file: the model got
+        it for the next one.
+        """
+        due = self._queue.take_delivered(None if is_answer and self._has_waited else at)
+        if due:
+            self.end_answer()
+            self._place(due)
+        self._has_waited = self._queue.has_delivered and (is_answer or self._has_waited)
+
+    def _place(self, delivered: list[Delivered]) -> None:
+        for one in delivered:
+            if one.text is None:
+                self.session.pass_over("message that the model was given, of which the file has no words")
+                continue
+            author = _author_of_form(one.text)
+            if author is None and (not one.was_waiting or self._names_source()):
+                # An attachment would say who wrote it.
+                author = UNKNOWN
+            self._add_queued([Text(text=one.text)], None, one.at, author)
+
+    def _names_source(self) -> bool:
+        return _numbers(self._version) >= _NAMES_SOURCE_FROM
+
+    def _add_queued(
+        self, blocks: list[Block], uuid: str | None, at: float | None, author: Author | None
+    ) -> None:
+        meta = None if author is None else Meta(author=author, synthetic=True)
+        if author is None and len(blocks) > 1:
+            blocks = [_of_editor(block) for block in blocks]
+        self.session.add("user", blocks, id=uuid, created_at=at, meta=meta)
+
+    # --- answers and prompts --------------------------------------------------------------------------
+
+    def _assistant(
+        self, record: dict[str, Raw], message: dict[str, Raw], uuid: str | None, blocks: tuple[Block, ...]
+    ) -> None:
+        model = text_field(message, "model")
+        if model == "<synthetic>":
+            # The program's own note of a failed request: no model said it.
+            if is_true(record, "isApiErrorMessage"):
+                self._refused(blocks)
+            return
+        if model is not None:
+            self.session.names_model(model)
+        answer_id = text_field(message, "id")
+        answer = self._answer
+        if answer is None or answer.answer_id != answer_id:
+            self.end_answer()
+            at = self._last_at = unix_seconds(text_field(record, "timestamp"))
+            if self._queue.has_delivered:
+                self._place_delivered(at, is_answer=True)
+            self._queue.answer_began()
+            self._is_after_result = False
+            answer = self._answer = _Answer(answer_id=answer_id, uuid=uuid, created_at=at, blocks=[])
+        answer.blocks.extend(blocks)
+        answer.usage = message.get("usage", answer.usage)
+        answer.stop_reason = text_field(message, "stop_reason") or answer.stop_reason
+        self._names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
+
+    def _boundary(self, record: dict[str, Raw]) -> None:
+        """An automatic compaction of this conversation: Claude Code writes down how large it was."""
+        if text_field(record, "subtype") == "compact_boundary" and not is_true(record, "isSidechain"):
+            metadata = object_in(record, "compactMetadata")
+            if text_in(metadata, "trigger") == "auto":
+                self.session.tells_window("compaction", count_in(metadata, "preTokens"))
+
+    def _refused(self, blocks: tuple[Block, ...]) -> None:
+        """A request that failed. "API Error: 400 {…"prompt is too long: 213462 tokens > 200000 maximum"…}"
+        (2.1, seen 2026-02); newer versions name no number."""
+        from compactd.core.overflow.classify import Failure, classify
+
+        for block in blocks:
+            if isinstance(block, Text) and "too long" in block.text[:MAX_ERROR]:
+                verdict = classify(Failure(text=block.text[:MAX_ERROR], provider="anthropic"))
+                if verdict.teaches and verdict.limit is not None:
+                    self.session.tells_window("refusal", verdict.limit)
+
+    def end_answer(self) -> None:
+        """The answer whose blocks came in so far is whole."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            if answer.answer_id in self._billed:
+                # The results of calls made side by side stand between the blocks of one answer: one report.
+                answer.usage = None
+            elif answer.answer_id is not None and answer.usage is not None:
+                self._billed.add(answer.answer_id)
+            self.session.add(
+                "assistant",
+                answer.blocks,
+                id=answer.uuid,
+                created_at=answer.created_at,
+                usage=answer.usage,
+                stop_reason=answer.stop_reason,
+            )
+
+    def _user(self, record: dict[str, Raw], uuid: str | None, blocks: tuple[Block, ...]) -> None:
+        created_at = self._last_at = unix_seconds(text_field(record, "timestamp"))
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
+        for at, result in enumerate(results):
+            self.end_answer()
+            self.session.add("tool", (self._named(result),), id=numbered(uuid, at), created_at=created_at)
+            self._is_after_result = True
+        if not any(not isinstance(block, Text) or block.text for block in rest):
+            return
+        self.end_answer()
+        if self._queue.has_delivered and not results:
+            self._place_delivered(created_at, is_answer=False)
+        text = _first_text(rest)
+        self._queue.drop_notice(text)
+        author = author_of_row(record, text, after_result=self._is_after_result)
+        self._is_after_result = False
+        meta: Meta | None = None
+        if is_true(record, "isCompactSummary"):
+            meta = Meta(type="compaction_summary")
+            self.session.compactions += 1
+        elif author is not None:
+            # The person ran a shell command, and the program wrote down what came of it.
+            meta = Meta(author=author, synthetic=not text.lstrip().startswith("<bash-"))
+        else:
+            rest = [_of_editor(block) if len(rest) > 1 else block for block in rest]
+        self.session.add("user", rest, id=numbered(uuid, len(results)), created_at=created_at, meta=meta)
+
+    def _named(self, result: ToolResult) -> ToolResult:
+        return ToolResult(
+            call_id=result.call_id,
+            content=result.content,
+            name=self._names.get(result.call_id),
+            is_error=result.is_error,
+        )
+
+
+def _first_text(blocks: Sequence[Block]) -> str:
+    return next((block.text for block in blocks if isinstance(block, Text)), "")
+
+
+def _of_editor(block: Block) -> Block:
+    if isinstance(block, Text) and _IDE.fullmatch(block.text) is not None:
+        return Text(text=block.text, meta=BlockMeta(author=FILE))
+    return block

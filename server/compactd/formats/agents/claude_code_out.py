@@ -1,0 +1,158 @@
+"""A session as Claude Code keeps one, so that `claude --resume` finds its messages (see `claude_code`).
+
+Each block of an answer is a record of its own, as Claude Code writes them; a compaction is a
+`compact_boundary` and the user record with its summary, which begins a new chain of parents.
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from compactd.formats.files.outgoing import (
+    Json,
+    arguments_object,
+    ids_of,
+    is_by_program,
+    is_summary_of,
+    iso,
+    lines_of,
+    model_parts,
+    report_of,
+    result_of,
+    session_id_of,
+    texts_of,
+    without_none,
+)
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.messages.anthropic_blocks import user_blocks
+from compactd.formats.messages.provenance import ANTHROPIC
+from compactd.protocol.messages import Block, Message, Opaque, Text, Thinking, ToolCall, ToolResult, Usage
+
+VERSION = "2.1.0"
+"""The version of Claude Code whose records these are like."""
+
+
+def write(file: SessionFile) -> bytes:
+    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    writing = _Writing(file)
+    for at, (message, _) in enumerate(file.messages):
+        writing.message(at, message)
+    if file.title:
+        writing.records.append({"type": "summary", "summary": file.title, "leafUuid": writing.parent})
+    return lines_of(writing.records)
+
+
+class _Writing:
+    def __init__(self, file: SessionFile) -> None:
+        self._file = file
+        self._ids = ids_of(file)
+        self._session_id = session_id_of(file)
+        self._model = model_parts(file.model)[1] or None
+        self.records: list[Json] = []
+        self.parent: str | None = None
+
+    def message(self, at: int, message: Message) -> None:
+        """Adds the records of one message."""
+        id = self._ids[at]
+        if message.role == "assistant":
+            self._answer(id, message)
+        elif message.role == "tool":
+            self._record("user", id, message, {"role": "user", "content": [_result(result_of(message))]})
+        elif message.role == "user":
+            self._user(id, message)
+
+    def _user(self, id: str, message: Message) -> None:
+        more: Json = {}
+        content: object = _content(message.content)
+        if is_summary_of(message):
+            boundary = {"type": "system", "subtype": "compact_boundary", "content": "Conversation compacted"}
+            self.parent = None
+            self.records.append({**boundary, "uuid": f"{id}-boundary", **self._about(message)})
+            more["isCompactSummary"] = True
+            content = texts_of(message.content)
+        elif is_by_program(message):
+            more["isMeta"] = True
+        self._record("user", id, message, {"role": "user", "content": content}, **more)
+
+    def _answer(self, id: str, message: Message) -> None:
+        blocks = [block for block in map(_block, message.content) if block is not None]
+        usage = report_of(message)
+        for number, block in enumerate(blocks):
+            said = {
+                "id": f"msg_{id}",
+                "type": "message",
+                "role": "assistant",
+                "model": self._model,
+                "content": [block],
+                "stop_reason": message.stop_reason,
+                "usage": None if usage is None else _usage(usage),
+            }
+            self._record(
+                "assistant", id if number == 0 else f"{id}-{number + 1}", message, without_none(said)
+            )
+
+    def _about(self, message: Message) -> Json:
+        return {
+            "isSidechain": False,
+            "userType": "external",
+            "cwd": self._file.working_dir or "",
+            "sessionId": self._session_id,
+            "version": VERSION,
+            "timestamp": iso(message.created_at),
+        }
+
+    def _record(self, kind: str, id: str, message: Message, said: Json, **more: object) -> None:
+        about = {"parentUuid": self.parent, **self._about(message)}
+        self.records.append({**about, "type": kind, "message": said, "uuid": id, **more})
+        self.parent = id
+
+
+def _content(blocks: tuple[Block, ...]) -> object:
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return [one for block in blocks for one in _shown(block)]
+
+
+def _shown(block: Block) -> list[object]:
+    if isinstance(block, Text):
+        return [{"type": "text", "text": block.text}]
+    return list[object](user_blocks(block))
+
+
+def _block(block: Block) -> Json | Raw | None:
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Thinking(redacted=str()):
+            return {"type": "redacted_thinking", "data": block.redacted}
+        case Thinking():
+            thinking: Json = {"type": "thinking", "thinking": block.text}
+            return {**thinking, "signature": block.signature} if block.signature is not None else thinking
+        case ToolCall():
+            return {
+                "type": "tool_use",
+                "id": block.call_id,
+                "name": block.name,
+                "input": arguments_object(block),
+            }
+        case Opaque(provider=provider) if provider == ANTHROPIC:
+            return block.raw
+        case _:
+            return None
+
+
+def _result(result: ToolResult) -> Json:
+    content: object = result.content
+    if not isinstance(result.content, str):
+        content = [one for block in result.content for one in _shown(block)]
+    given: Json = {"tool_use_id": result.call_id, "type": "tool_result", "content": content}
+    return {**given, "is_error": True} if result.is_error else given
+
+
+def _usage(usage: Usage) -> Json:
+    return {
+        "input_tokens": usage.input_tokens,
+        "cache_creation_input_tokens": usage.cache_write_tokens,
+        "cache_read_input_tokens": usage.cache_read_tokens,
+        "output_tokens": usage.output_tokens,
+    }

@@ -1,0 +1,201 @@
+"""Cline's sessions, and those of Roo Code, which began as a copy of it.
+
+Cline's extension keeps `tasks/<id>/api_conversation_history.json`, a list of Anthropic messages
+(cline/cline, `src/core/storage/disk.ts`), its SDK and command line `<session>.messages.json`, an object with
+the same list, each message with `id`, `ts` and, if a model wrote it, `modelInfo` and `metrics`
+(`sdk/packages/core`, fixture session.messages.json). The SDK's summaries have `metadata.kind`
+`compaction_summary` (`extensions/context/compaction-shared.ts`), Roo's `isSummary`
+(RooCodeInc/Roo-Code, `src/core/condense/index.ts`). All read 2026-11.
+
+The extensions put what tools gave back into user messages as text, in blocks of their own: a header
+`[read_file for 'a.py'] Result:`, then the result (`src/core/task/tools/utils/ToolResultUtils.ts`). What a
+person typed is in `<task>`, `<feedback>`, `<answer>` or `<user_message>` (`src/core/prompts/responses.ts`,
+`src/core/task/index.ts`), and nothing else is. The SDK's user messages are typed unless `metadata.kind` says
+what program wrote them (`sdk/packages/core/src/session/checkpoint-message-filter.ts`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import REMINDER, SUBAGENT, TOOL, TYPED_TAGS, UNKNOWN, author_of_wrapped
+from compactd.formats.files.documents import opened
+from compactd.formats.files.session_file import Collected, SessionFile, is_true, numbered, text_field
+from compactd.formats.messages.anthropic import read_block
+from compactd.formats.messages.lenient_json import (
+    Given,
+    count_in,
+    is_list,
+    is_object,
+    is_text,
+    number_in,
+    object_in,
+    text_in,
+    texts_in,
+    usage_of,
+)
+from compactd.formats.messages.parts import NULL, elements, fields, string
+from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.protocol.messages import Author, Block, BlockMeta, Document, Meta, Text, ToolCall, ToolResult
+
+_HEADER: Final = re.compile(r"\s*\[(?P<tool>\w+)[^\n]*\] Result:\s*(?P<result>\S)?")
+"""How a tool's result begins, or its header alone."""
+_ASKING: Final = ("ask_followup_question", "plan_mode_respond", "attempt_completion")
+"""Tools whose result is what the person answered."""
+_LEAD: Final = re.compile(
+    r"\s*(?:"
+    r"The user (?:denied|approved) this operation and provided the following [a-z]+:"
+    r"|The user provided the following feedback:"
+    r"|The user has provided feedback on the results\.[^\n<]*"
+    r"|You seem to be having trouble proceeding\. The user has provided the following feedback[^\n<]*:"
+    r"|New (?:message to respond to|instructions for task continuation)[^\n]*:"
+    r")?\s*"
+    rf"<(?:{'|'.join(sorted(TYPED_TAGS))})[\s>]"
+)
+"""How a block begins that holds what a person typed."""
+_REMINDERS: Final = (
+    "[TASK RESUMPTION]",
+    "[ERROR]",
+    "[NOTE]",
+    "The user approved switching to act mode.",
+)
+_TYPED_TAGS: Final = tuple(f"<{tag}>".encode() for tag in ("task", "feedback", "answer", "user_message"))
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A message that cannot be read is left out with a warning. Raises
+    `InvalidParams` where there is no list of messages. Cost: O(bytes)."""
+    session = Collected("cline")
+    about, messages = opened(data, session.warn, "messages")
+    session.session_id = text_field(about, "sessionId")
+    session.system_prompt = text_field(about, "system_prompt")
+    names: dict[str, str] = {}
+    # The extensions write a list. One without any of their tags is of a program that only copies the form.
+    wraps = not about and any(tag in data for tag in _TYPED_TAGS)
+    for index, raw in enumerate(messages):
+        try:
+            _message(session, fields(raw, f"$.messages[{index}]", "a message"), names, wraps=wraps)
+        except CompactdError as error:
+            session.warn(f"message {index + 1} was left out: {error.message}")
+    return session.finished()
+
+
+def _message(session: Collected, given: Given, names: dict[str, str], *, wraps: bool) -> None:
+    blocks = _content(given.get("content", NULL))
+    at = number_in(given, "ts")
+    id, created_at = text_field(given, "id"), at / 1000 if at else None
+    if text_in(given, "role") == "assistant":
+        names.update((block.call_id, block.name) for block in blocks if isinstance(block, ToolCall))
+        _model(session, object_in(given, "modelInfo"))
+        if is_true(given, "isSummary"):
+            session.summary(_text(blocks), id=id, created_at=created_at)
+        else:
+            usage = _usage(object_in(given, "metrics"))
+            session.add("assistant", blocks, id=id, created_at=created_at, usage=usage)
+        return
+    if text_in(given, "role") != "user":
+        raise InvalidParams("role is user or assistant", "$.role")
+    about = object_in(given, "metadata")
+    if text_in(about, "kind") == "compaction_summary" or is_true(given, "isSummary"):
+        details = object_in(about, "details")
+        meta = Meta(
+            type="compaction_summary",
+            read_files=texts_in(details, "readFiles"),
+            modified_files=texts_in(details, "modifiedFiles"),
+        )
+        session.summary(_text(blocks), id=id, created_at=created_at, meta=meta)
+        return
+    results = [block for block in blocks if isinstance(block, ToolResult)]
+    for place, result in enumerate(results):
+        whole = msgspec.structs.replace(result, name=result.name or names.get(result.call_id))
+        session.add("tool", (whole,), id=numbered(id, place), created_at=created_at)
+    rest: list[Block] = [block for block in blocks if not isinstance(block, ToolResult)]
+    by_program = Meta(author=REMINDER, synthetic=True) if text_in(about, "kind") else None
+    if wraps:
+        rest = _told_apart(rest)
+    session.add("user", rest, id=numbered(id, len(results)), created_at=created_at, meta=by_program)
+
+
+def _told_apart(blocks: Sequence[Block]) -> list[Block]:
+    """The blocks of an extension's user message, each text that no person typed with its author."""
+    told: list[Block] = []
+    tool = ""  # whose result the next text is
+    held: int | None = None  # texts since a header, the result among them
+    for block in blocks:
+        if not isinstance(block, Text):
+            told.append(block)
+            continue
+        text, asks = block.text, tool in _ASKING
+        is_header = not tool and _HEADER.match(text) is not None
+        author, tool = _author_of(text, tool)
+        if is_header:
+            held = 0 if tool else 1
+        elif held is not None:
+            # What a person adds to a result comes right after it. Later texts may be parts of the result.
+            if author is None and not asks and (held != 1 or "<feedback" not in text):
+                author = TOOL
+            held += author != REMINDER
+        told.append(block if author is None else Text(text=block.text, meta=BlockMeta(author=author)))
+    return told
+
+
+def _author_of(text: str, tool: str) -> tuple[Author | None, str]:
+    """(who wrote the text, none for a person; the tool whose result the next text is). `tool` is the one
+    whose result this is."""
+    header = _HEADER.match(text)
+    if header is not None and not tool:
+        tool, is_alone = header["tool"], header["result"] is None
+        if is_alone:
+            return TOOL, tool
+        text = text[header.start("result") :]
+    is_typed = _LEAD.match(text) is not None
+    if tool:
+        by_program: Author = SUBAGENT if tool in ("new_task", "use_subagents") else TOOL
+        return None if is_typed and tool in _ASKING else by_program, ""
+    if is_typed:
+        return None, ""
+    if text.lstrip().startswith(_REMINDERS):
+        return REMINDER, ""
+    return author_of_wrapped(text) or UNKNOWN, ""
+
+
+def _content(raw: Raw) -> list[Block]:
+    if is_text(raw):
+        return [Text(text=string(raw, "$.content"))]
+    return [_block(part) for part in elements(raw, "$.content")] if is_list(raw) else []
+
+
+def _block(raw: Raw) -> Block:
+    given = fields(raw, "$.content", "a block") if is_object(raw) else {}
+    if text_in(given, "type") == "file":
+        return Document(
+            media_type="text/plain", title=text_field(given, "path"), text=text_in(given, "content")
+        )
+    return read_block(raw, "$.content")
+
+
+def _text(blocks: list[Block]) -> str:
+    return "\n\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def _model(session: Collected, given: Given) -> None:
+    model = text_in(given, "id") or text_in(given, "modelId")
+    provider = text_in(given, "provider") or text_in(given, "providerId")
+    if model:
+        session.model = model if "/" in model or not provider else f"{provider}/{model}"
+
+
+def _usage(metrics: Given) -> Raw | None:
+    """The SDK's input includes the cache; the extension's stands in `tokens` (seen 2026-07)."""
+    tokens = object_in(metrics, "tokens")
+    if tokens:
+        cached = count_in(tokens, "cached")
+        return usage_of(count_in(tokens, "prompt"), count_in(tokens, "completion"), read=cached)
+    read, written = count_in(metrics, "cacheReadTokens"), count_in(metrics, "cacheWriteTokens")
+    fresh = max(0, count_in(metrics, "inputTokens") - read - written)
+    return usage_of(fresh, count_in(metrics, "outputTokens"), read=read, written=written)

@@ -1,0 +1,428 @@
+"""Codex CLI's rollouts: one JSON record a line (`~/.codex/sessions/<y>/<m>/<d>/rollout-<time>-<id>.jsonl`).
+
+As openai/codex writes them, `codex-rs/protocol/src/protocol.rs` (`RolloutLine`, `RolloutItem`,
+`CompactedItem`, `TokenCountEvent`) and `models.rs` (`ResponseItem`), read 2026-11: `{timestamp, type,
+payload}` with type `session_meta`, `turn_context`, `response_item` (what the model sees), `event_msg` (what
+the screen shows: only its token counts and rollbacks matter here) and `compacted`. The rollouts of 2025
+before September hold the items bare, one a line, after a header.
+
+A user item is a person's prompt unless its parts are fragments that Codex wrote: it tells them by their marks
+itself (`core/src/context/contextual_user_message.rs`, read 2026-11), and so does `_author_of`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd.core.authors.authors import (
+    FILE,
+    NOTIFICATION,
+    REMINDER,
+    SKILL,
+    SUBAGENT,
+    SUMMARY,
+    author_of_wrapped,
+)
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import Collected, SessionFile, has_content, text_field, unix_seconds
+from compactd.formats.messages.lenient_json import Given, count_in, object_in, objects_in, text_in
+from compactd.formats.messages.openai_responses import read_message
+from compactd.formats.messages.parts import NULL, fields, first_byte, string
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import (
+    Author,
+    Block,
+    BlockMeta,
+    Message,
+    Meta,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+_ENCRYPTED = "[The summary is encrypted: only OpenAI can read it.]"
+
+_FRAGMENTS: Final[tuple[tuple[str, Author], ...]] = (
+    ("<environment_context>", REMINDER),
+    ("<permissions instructions>", REMINDER),
+    ("<user_instructions>", FILE),
+    ("# AGENTS.md instructions for", FILE),
+    ("<turn_aborted>", NOTIFICATION),
+    ("<subagent_notification>", SUBAGENT),
+    ("<skill>", SKILL),
+    ("Warning: apply_patch was requested via", REMINDER),
+    ("Warning: Your account was flagged", REMINDER),
+    ("Warning: The maximum number of unified exec processes", REMINDER),
+    ("Another language model started to solve this problem", SUMMARY),
+)
+"""How the parts begin that Codex wrote (openai/codex, codex-rs/core/src/context/*.rs, read 2026-11). A part
+that is one tagged block is a fragment too, whatever its tag: a shell command that the user ran and its output
+(`<user_shell_command>`), a hook's words, another program's context (`<external_ci>`), a review's findings."""
+
+_AROUND_PROMPTS: Final = (REMINDER, FILE, NOTIFICATION, SUBAGENT, SKILL)
+"""Authors of what Codex puts around the prompts by itself, without a person doing anything for it."""
+
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call")
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "mcp_tool_call_output")
+_SILENT = ("ghost_snapshot", "compaction", "compaction_summary", "context_compaction", "compaction_trigger")
+"""Items without words: the first is a commit of the user's files; the others stand in `compacted` too."""
+_RECORDS = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    reading = Reading()
+    for number, record in records(data, reading.session.warn):
+        try:
+            reading.record(record)
+        except CompactdError as error:
+            reading.session.warn(f"line {number} was left out: {error.message}")
+    reading.end()
+    return reading.session.finished()
+
+
+class _Answer:
+    """The model's answer while its parts come in: written down once, when something follows it."""
+
+    def __init__(self, message: Message, blocks: Iterable[Block]) -> None:
+        self.message = message
+        """Without its contents."""
+        self.blocks = list(blocks)
+
+
+class Reading:
+    """A session while its records come in."""
+
+    def __init__(self) -> None:
+        self.session = Collected("codex")
+        self._provider = ""
+        self._names: dict[str, str] = {}
+        self._is_subagents = False
+        """Whether the prompts are another agent's."""
+        self._message_id: str | None = None
+        """Which message a record is part of, where our own writer says it."""
+        self._unspoken: list[Block] = []
+        """Reasoning that only OpenAI can read, and calls of its own tools: part of what comes next."""
+        self._answer: _Answer | None = None
+        """No part of `session` before `close`."""
+        self._closed_at = -1
+        """The place of the answer that was closed last, where more of it may come."""
+        self._indexed = 0
+        """How many messages these two know of:"""
+        self._places: dict[str, list[int]] = {}
+        """Of what is said, by `_keys`."""
+        self._asked: list[int] = []
+        """Of the prompts."""
+
+    def record(self, record: Given) -> None:
+        """Takes in the next one. Raises `CompactdError` where it cannot be read."""
+        kind = text_in(record, "type")
+        at = unix_seconds(text_field(record, "timestamp"))
+        payload = object_in(record, "payload")
+        self._message_id = text_field(record, "message_id")
+        match kind:
+            case "session_meta":
+                self._header(payload)
+            case "turn_context":
+                self.session.working_dir = self.session.working_dir or text_field(payload, "cwd")
+                self._model(text_in(payload, "model"))
+            case "response_item":
+                self._item(record.get("payload", NULL), payload, at)
+            case "event_msg":
+                self._event(payload)
+            case "compacted":
+                self._compacted(payload, at)
+            case "" if "id" in record and "timestamp" in record:
+                self._header(record)
+            case "" if "record_type" in record:
+                pass
+            case _ if kind and "payload" not in record:
+                self._item(Raw(_json(record)), record, None)
+            case _:
+                self.session.pass_over(f"record of the unknown type {kind!r}")
+
+    def _header(self, meta: Given) -> None:
+        session = self.session
+        if session.session_id is None:
+            # A fork begins with its own header; the one that it copied follows.
+            session.session_id = text_field(meta, "id")
+            session.working_dir = text_field(meta, "cwd")
+            self._provider = text_in(meta, "model_provider")
+            base = text_field(object_in(meta, "base_instructions"), "text")
+            session.system_prompt = base or text_field(meta, "instructions")
+            source = object_in(meta, "source")
+            if source and "custom" not in source:
+                # `{"custom": "…"}` is a person's session in another program (protocol.rs, SessionSource).
+                self._is_subagents = True
+                session.warn("this is a sub-agent's session; the one it worked for is in another file")
+
+    def _model(self, model: str) -> None:
+        if model:
+            self.session.names_model(f"{self._provider}/{model}" if self._provider else model)
+
+    def _event(self, event: Given) -> None:
+        match text_in(event, "type"):
+            case "token_count":
+                info = object_in(event, "info")
+                self.session.tells_window("limit", count_in(info, "model_context_window"))
+                report = info.get("last_token_usage", NULL)
+                if first_byte(report) == b"{":
+                    self._report(report)
+            case "task_started" | "turn_started":
+                self.session.tells_window("limit", count_in(event, "model_context_window"))
+            case "thread_rolled_back":
+                self._roll_back(count_in(event, "num_turns"))
+            case _:
+                pass
+
+    def _report(self, usage: Raw) -> None:
+        answer = self._answer
+        if answer is None:
+            self.session.report(usage)
+        elif answer.message.usage is None:
+            answer.message = replace(answer.message, usage=usage)
+
+    def _roll_back(self, turns: int) -> None:
+        if not turns:
+            return
+        self.close()
+        self._index()
+        if self._asked:
+            start = self._asked[max(0, len(self._asked) - turns)]
+            self._forget_from(start)
+            self.session.take_back(start, "rollback")
+            self._closed_at = -1
+
+    def _index(self) -> None:
+        """Looks at the messages that came since the last time. They are closed."""
+        messages = self.session.messages
+        for at in range(self._indexed, len(messages)):
+            message = messages[at][0]
+            if message.role == "user" and (message.meta is None or not message.meta.synthetic):
+                self._asked.append(at)
+            for key in _keys(message.content):
+                self._places.setdefault(key, []).append(at)
+        self._indexed = len(messages)
+
+    def _forget_from(self, start: int) -> None:
+        """The same backwards, for messages that go."""
+        for message, _ in self.session.messages[start : self._indexed]:
+            for key in _keys(message.content):
+                places = self._places[key]
+                places.pop()
+                if not places:
+                    del self._places[key]
+        while self._asked and self._asked[-1] >= start:
+            self._asked.pop()
+        self._indexed = min(self._indexed, start)
+
+    def _item(self, raw: Raw, item: Given, at: float | None) -> None:
+        kind = text_in(item, "type")
+        if kind == "message":
+            self._message(raw, item, at)
+        elif kind in _CALLS:
+            self._say([self._call(kind, item)], at, joins=True)
+        elif kind in _OUTPUTS:
+            self._unheard()
+            call_id = text_in(item, "call_id")
+            content, is_error = _output(item.get("output", item.get("result", NULL)))
+            name = self._names.get(call_id)
+            result = ToolResult(call_id=call_id, name=name, content=content, is_error=is_error)
+            self.close()
+            self.session.add("tool", (result,), id=self._message_id, created_at=at)
+        elif kind == "reasoning":
+            message = read_message(raw, "$.payload")
+            told: list[Block] = [block for block in message.content if isinstance(block, Thinking)]
+            self._unspoken += [block for block in message.content if not isinstance(block, Thinking)]
+            if told:
+                self._say(told, at)
+        elif kind not in _SILENT:
+            self._unspoken += read_message(raw, "$.payload").content
+
+    def _message(self, raw: Raw, item: Given, at: float | None) -> None:
+        role = text_in(item, "role")
+        blocks = read_message(raw, "$.payload").content
+        if role == "assistant":
+            self._say(list(blocks), at, id=text_field(item, "id"))
+            return
+        this = self._message_id
+        self._unheard()
+        self._message_id = this
+        meta: Meta | None = None
+        if role == "developer":
+            meta = Meta(kind="developer", synthetic=True)
+        elif role == "user":
+            meta, blocks = _told_apart(blocks, SUBAGENT if self._is_subagents else None)
+        if has_content(blocks):
+            self.close()
+        self.session.add(
+            "system" if role == "system" else "user",
+            blocks,
+            id=self._message_id or text_field(item, "id"),
+            created_at=at,
+            meta=meta,
+        )
+
+    def _say(
+        self, blocks: list[Block], at: float | None, *, id: str | None = None, joins: bool = False
+    ) -> None:
+        """The model's words; a call joins the answer that it came with."""
+        unspoken, self._unspoken = self._unspoken, []
+        id = self._message_id or id
+        last = self._last()
+        if last is not None and self._message_id is not None:
+            joins = last.id == self._message_id
+        if joins and last is not None and last.role == "assistant":
+            answer = self._answer or self._reopened()
+            answer.blocks += unspoken
+            answer.blocks += blocks
+            if last.id is None or last.created_at is None:
+                answer.message = replace(last, id=last.id or id, created_at=last.created_at or at)
+        elif has_content((*unspoken, *blocks)):
+            self.close()
+            message = Message(role="assistant", content=(), id=id, created_at=at)
+            self._answer = _Answer(message, (*unspoken, *blocks))
+
+    def _last(self) -> Message | None:
+        """The newest message that may be gone on with, without its contents where it is open."""
+        if self._answer is not None:
+            return self._answer.message
+        at = len(self.session.messages) - 1
+        # What a rollback uncovered is at its end.
+        return self.session.messages[at][0] if at >= 0 and at == self._closed_at else None
+
+    def _reopened(self) -> _Answer:
+        """The last message as one of which more comes: where the file had ended for a while."""
+        message, _ = self.session.messages.pop()
+        self._indexed = min(self._indexed, len(self.session.messages))
+        self._answer = _Answer(replace(message, content=()), message.content)
+        return self._answer
+
+    def close(self) -> None:
+        """Writes down the answer that is open; more of it may come all the same."""
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            self._closed_at = len(self.session.messages)
+            self.session.take(replace(answer.message, content=tuple(answer.blocks)))
+
+    def _unheard(self) -> None:
+        """Reasoning that no answer followed belongs to the answer before it, or to none."""
+        if self._unspoken:
+            if (last := self._last()) is not None and last.role == "assistant":
+                self._message_id = None
+                self._say([], None, joins=True)
+            else:
+                self.session.pass_over("reasoning item of an answer that never came")
+                self._unspoken = []
+
+    def end(self) -> None:
+        """The file is read to its end."""
+        self._unheard()
+        self.close()
+
+    def _call(self, kind: str, item: Given) -> ToolCall:
+        call_id = text_in(item, "call_id") or text_in(item, "id")
+        name = text_in(item, "name") or kind
+        field = {"function_call": "arguments", "custom_tool_call": "input"}.get(kind, "action")
+        self._names[call_id] = name
+        return ToolCall(call_id=call_id, name=name, arguments=item.get(field, Raw(b"{}")))
+
+    def _compacted(self, payload: Given, at: float | None) -> None:
+        self._unheard()
+        self.close()
+        self._index()
+        session = self.session
+        kept = {_key_of(item) for item in objects_in(payload, "replacement_history")}
+        places = sorted({self._places[key][-1] for key in kept if key in self._places})
+        tail = len(session.messages)
+        while places and places[-1] == tail - 1:
+            tail = places.pop()
+        place = len(session.messages)
+        if tail < place:
+            session.first_kept[place] = tail
+        if places:
+            session.pinned[place] = tuple(places)
+        session.summary(text_in(payload, "message") or _ENCRYPTED, created_at=at)
+
+
+def _told_apart(blocks: tuple[Block, ...], otherwise: Author | None) -> tuple[Meta | None, tuple[Block, ...]]:
+    """(marks of a user item, its blocks): one author for all of its texts, or one for each."""
+    authors = [_author_of(block.text) or otherwise for block in blocks if isinstance(block, Text)]
+    first = authors[0] if authors else otherwise
+    if first is not None and None not in authors:
+        return Meta(author=first, synthetic=first in _AROUND_PROMPTS and otherwise is None), blocks
+    if first is None and not any(authors):
+        return None, blocks
+    marked = iter(authors)
+    return None, tuple(
+        Text(text=block.text, meta=BlockMeta(author=author))
+        if isinstance(block, Text) and (author := next(marked)) is not None
+        else block
+        for block in blocks
+    )
+
+
+def _author_of(text: str) -> Author | None:
+    """The author of a fragment; none for what a person typed."""
+    begin = text[:200].lstrip()
+    for form, author in _FRAGMENTS:
+        if begin.startswith(form):
+            return author
+    return author_of_wrapped(text)
+
+
+def _key_of(item: Given) -> str:
+    """What an item of the history after a compaction is known by: its words, or its call."""
+    kind = text_in(item, "type")
+    if kind in _CALLS or kind in _OUTPUTS:
+        return f"{'call' if kind in _CALLS else 'output'} {text_in(item, 'call_id')}"
+    return "\n".join(text_in(part, "text") for part in objects_in(item, "content") if "text" in part)
+
+
+def _keys(content: tuple[Block, ...]) -> list[str]:
+    """The same of a message."""
+    keys = [f"call {block.call_id}" for block in content if isinstance(block, ToolCall)]
+    keys += [f"output {block.call_id}" for block in content if isinstance(block, ToolResult)]
+    text = "\n".join(block.text for block in content if isinstance(block, Text))
+    return [*keys, text] if text else keys
+
+
+def _output(raw: Raw) -> tuple[str | tuple[Block, ...], bool]:
+    """(what a call gave back, whether it failed): a text, parts, or until 2025-11 JSON in a text."""
+    match first_byte(raw):
+        case b'"':
+            text = string(raw, "$.payload.output")
+            if text.startswith('{"output":'):
+                return _wrapped(text)
+            return text, False
+        case b"[":
+            item = b'{"type":"function_call_output","call_id":"","output":%b}' % bytes(raw)
+            block = read_message(item, "$.payload").content[0]
+            return (block.content if isinstance(block, ToolResult) else ""), False
+        case b"{":
+            given = fields(raw, "$.payload.output", "output")
+            is_error = given.get("success") == Raw(b"false") or "Err" in given
+            return (text_in(given, "content") or bytes(raw).decode()), is_error
+        case _:
+            return "", False
+
+
+def _wrapped(text: str) -> tuple[str, bool]:
+    """The output in a text such as `{"output":"…","metadata":{"exit_code":1}}`."""
+    try:
+        given = fields(text.encode(), "$.payload.output", "output")
+    except CompactdError:
+        return text, False
+    if "output" not in given or first_byte(given["output"]) != b'"':
+        return text, False
+    return text_in(given, "output"), count_in(object_in(given, "metadata"), "exit_code") != 0
+
+
+def _json(record: Given) -> bytes:
+    return msgspec.json.encode(record)

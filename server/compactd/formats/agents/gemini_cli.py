@@ -1,0 +1,332 @@
+"""Gemini CLI's chats: `~/.gemini/tmp/<project>/chats/session-<time>-<id>.jsonl`, until 2026 one `.json`.
+
+As google-gemini/gemini-cli writes them, `packages/core/src/services/chatRecordingTypes.ts` and
+`chatRecordingService.ts`, read 2026-11: a header (`sessionId`, `projectHash`), then records `user` and
+`gemini`, the latter with its tool calls, their results, thoughts and tokens. A record that comes again under
+its id replaces itself; `$set` changes the header, or all messages after a compression; `$rewindTo` takes back
+what came from a record on. A compression's summary is a user record with `<state_snapshot>`
+(`chatCompressionService.ts`).
+
+A user record is a prompt, with the parts that Gemini CLI added to it: what the prompt refers to with `@`
+stands behind it from `--- Content from referenced files ---` on (`packages/cli/src/ui/hooks/
+atCommandProcessor.ts`), hooks' words and notes are parts of their own. Where the program sent something else
+than what was typed, `displayContent` holds what was typed (`packages/core/src/core/geminiChat.ts`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import FILE, REMINDER, SUBAGENT, UNKNOWN, author_of_wrapped
+from compactd.formats.files.lines import Warn, mend_surrogates, records, utf8
+from compactd.formats.files.session_file import Collected, SessionFile, text_field, unix_seconds
+from compactd.formats.messages.gemini import read_message
+from compactd.formats.messages.lenient_json import (
+    Given,
+    count_in,
+    is_list,
+    is_text,
+    object_in,
+    objects_in,
+    text_in,
+    texts_in,
+    usage_of,
+)
+from compactd.formats.messages.parts import NULL, first_byte, string
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Author, Block, BlockMeta, Text, Thinking, ToolCall, ToolResult
+
+SNAPSHOT = "<state_snapshot>"
+_SHOWN = ("info", "error", "warning")
+"""Records that the screen showed and no model saw."""
+_REFERENCED: Final = ("--- Content from referenced files ---", "Content from @")
+"""How the first part begins that is no prompt's. No part behind it is."""
+_GO_ON: Final = ("Please continue.", "System: Please continue.")
+"""What Gemini CLI tells the model by itself."""
+_REFERENCE: Final = re.compile(r"@\S+")
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    session = Collected("gemini-cli")
+    log = _Log()
+    for record in _records(data, session.warn):
+        log.take(record)
+    session.session_id = text_field(log.about, "sessionId")
+    session.title = text_field(log.about, "summary")
+    session.working_dir = next(iter(texts_in(log.about, "directories")), None)
+    if text_in(log.about, "kind") == "subagent":
+        session.warn("this is a sub-agent's session; the one it worked for is in another file")
+    if log.taken_back:
+        session.warn(f"{log.taken_back} messages were taken back by a rewind")
+    starts: dict[str, int] = {}
+    reader = _Reader(session, is_subagents=text_in(log.about, "kind") == "subagent")
+    for record_id in log.order:
+        starts[record_id] = len(session.messages)
+        kept = starts.get(log.first_kept.get(record_id, ""))
+        if kept is not None:
+            session.first_kept[len(session.messages)] = kept
+        try:
+            reader.record(log.records[record_id], record_id)
+        except CompactdError as error:
+            session.warn(f"message {record_id} was left out: {error.message}")
+    return session.finished()
+
+
+def _records(data: bytes, warn: Warn) -> list[Given]:
+    """The records of a file of either kind, the header first."""
+    text = utf8(data.removeprefix(b"\xef\xbb\xbf").strip(), "the file", warn)
+    for attempt in (text, mend_surrogates(text)):
+        try:
+            about = msgspec.json.decode(attempt, type=dict[str, Raw])
+        except (msgspec.DecodeError, RecursionError):
+            continue
+        if "messages" in about:
+            messages = objects_in(about, "messages")
+            return [{name: raw for name, raw in about.items() if name != "messages"}, *messages]
+    return [record for _, record in records(data, warn)]
+
+
+class _Log:
+    """The records as they stand at the end of the file."""
+
+    def __init__(self) -> None:
+        self.about: Given = {}
+        self.records: dict[str, Given] = {}
+        self.order: list[str] = []
+        self.first_kept: dict[str, str] = {}
+        """By summary: the first record before it that stayed in the context."""
+        self.taken_back = 0
+        self._on_path: set[str] = set()
+
+    def take(self, record: Given) -> None:
+        if "$rewindTo" in record:
+            at = text_in(record, "$rewindTo")
+            start = self.order.index(at) if at in self.order else 0
+            self.taken_back += len(self.order) - start
+            self._on_path.difference_update(self.order[start:])
+            del self.order[start:]
+        elif "$set" in record:
+            changed = object_in(record, "$set")
+            self.about.update((name, raw) for name, raw in changed.items() if name != "messages")
+            if is_list(changed.get("messages", NULL)):
+                self._replaced(objects_in(changed, "messages"))
+        elif is_text(record.get("id", NULL)):
+            self._put(record)
+        else:
+            self.about.update(record)
+
+    def _put(self, record: Given) -> None:
+        record_id = text_in(record, "id")
+        if record_id not in self._on_path:
+            self._on_path.add(record_id)
+            self.order.append(record_id)
+        self.records[record_id] = record
+
+    def _replaced(self, messages: list[Given]) -> None:
+        """All messages anew: after a compression the older ones are history, else they are as they were."""
+        ids = [text_in(message, "id") for message in messages]
+        new = [message for message in messages if text_in(message, "id") not in self.records]
+        snapshot = next((text_in(message, "id") for message in new if SNAPSHOT in _plain(message)), None)
+        if snapshot is not None:
+            # Before it stands what Gemini CLI puts at the head of every context (0.61: `<session_context>`).
+            after = ids[ids.index(snapshot) + 1 :]
+            kept = next((i for i in after if i in self.records), None)
+            if kept is not None:
+                self.first_kept[snapshot] = kept
+            for message in new:
+                self._put(message)
+            return
+        for message in new:
+            self.records[text_in(message, "id")] = message
+        self.order = [i for i in ids if i]
+        self._on_path = set(self.order)
+
+
+class _Reader:
+    def __init__(self, session: Collected, *, is_subagents: bool = False) -> None:
+        self._session = session
+        self._is_subagents = is_subagents
+        """Whether the prompts are another agent's."""
+        self._answered: set[str] = set()
+
+    def record(self, record: Given, record_id: str) -> None:
+        at = unix_seconds(text_field(record, "timestamp"))
+        match text_in(record, "type"):
+            case "user":
+                self._user(record, record_id, at)
+            case "gemini":
+                self._answer(record, record_id, at)
+            case kind if kind not in _SHOWN:
+                self._session.pass_over(f"record of the unknown type {kind!r}")
+
+    def _user(self, record: Given, record_id: str, at: float | None) -> None:
+        blocks = _blocks(record, "user")
+        text = "\n".join(block.text for block in blocks if isinstance(block, Text))
+        if text.lstrip().startswith(SNAPSHOT):
+            summary = text.strip().removeprefix(SNAPSHOT).removesuffix("</state_snapshot>").strip("\n")
+            self._session.summary(summary, id=record_id, created_at=at)
+            return
+        results = [block for block in blocks if isinstance(block, ToolResult)]
+        for block in results:
+            self._result(block, None, at)
+        # Whatever stands beside a function's answer came with it: Gemini CLI sends a user's words alone.
+        rest = [block for block in blocks if not isinstance(block, ToolResult)]
+        shown = _text_of(_blocks({"content": record.get("displayContent", NULL)}, "user"))
+        self._session.add("user", self._told_apart(rest, shown), id=record_id, created_at=at)
+
+    def _told_apart(self, blocks: Sequence[Block], shown: str) -> list[Block]:
+        """The blocks of a user record, with the author of each text that no person typed. `shown`: what was
+        typed, where the record says it."""
+        told: list[Block] = []
+        is_referenced = False
+        for block in blocks:
+            if isinstance(block, Text):
+                is_referenced = is_referenced or block.text.lstrip().startswith(_REFERENCED)
+                given = None if block.meta is None else block.meta.author
+                author = given or (FILE if is_referenced else _author_of(block.text, shown))
+                if author is None and self._is_subagents:
+                    author = SUBAGENT
+                if author is not None:
+                    told.append(Text(text=block.text, meta=BlockMeta(author=author)))
+                    continue
+            told.append(block)
+        return told
+
+    def _answer(self, record: Given, record_id: str, at: float | None) -> None:
+        model = text_in(record, "model")
+        if model:
+            self._session.names_model(f"google/{model}" if model.startswith(("gemini", "gemma")) else model)
+        blocks: list[Block] = [Thinking(text=_thought(one)) for one in objects_in(record, "thoughts")]
+        calls = objects_in(record, "toolCalls")
+        ids = {text_in(call, "id") for call in calls}
+        self._answered -= ids  # an id may come again, for another call
+        blocks += [
+            block
+            for block in _blocks(record, "model")
+            if not (isinstance(block, ToolCall) and block.call_id in ids)
+        ]
+        blocks += [
+            ToolCall(
+                call_id=text_in(call, "id"),
+                name=text_in(call, "name"),
+                arguments=call.get("args", Raw(b"{}")),
+            )
+            for call in calls
+        ]
+        usage = _usage(object_in(record, "tokens"))
+        self._session.add("assistant", blocks, id=record_id, created_at=at, usage=usage)
+        for call in calls:
+            done = unix_seconds(text_field(call, "timestamp")) or at
+            for block in _results(call):
+                self._result(block, text_in(call, "id"), done)
+
+    def _result(self, block: ToolResult, call_id: str | None, at: float | None) -> None:
+        named = call_id or block.call_id
+        if named in self._answered:
+            return
+        self._answered.add(named)
+        whole = msgspec.structs.replace(block, call_id=named)
+        self._session.add("tool", (whole,), created_at=at)
+
+
+def _plain(record: Given) -> str:
+    return _text_of(_blocks(record, "user"))
+
+
+def _text_of(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def _author_of(text: str, shown: str) -> Author | None:
+    """The author of a part; none for what was typed, or where `authors.spans` finds what was not."""
+    if text.strip() in _GO_ON:
+        return REMINDER
+    wrapped = author_of_wrapped(text)
+    if wrapped is not None or not shown.strip():
+        return wrapped
+    is_shown = text.startswith(shown) or _without_paths(text) == _without_paths(shown)
+    return None if is_shown else UNKNOWN
+
+
+def _without_paths(text: str) -> list[str]:
+    """The words of a prompt; a path that it refers to may be written otherwise where it is shown."""
+    return _REFERENCE.sub("@", text).split()
+
+
+def _blocks(record: Given, role: str) -> list[Block]:
+    """A record's content: a string, a part, or a list of both."""
+    raw = record.get("content", NULL)
+    match first_byte(raw):
+        case b'"':
+            text = string(raw, "$.content")
+            return [Text(text=text)] if text else []
+        case b"{":
+            parts = [raw]
+        case b"[":
+            parts = list(msgspec.json.decode(raw, type=list[Raw]))
+        case _:
+            return []
+    whole = [part if not is_text(part) else Raw(b'{"text":%b}' % bytes(part)) for part in parts]
+    message = read_message(msgspec.json.encode({"role": role, "parts": whole}), "$.content")
+    return list(message.content)
+
+
+def _thought(thought: Given) -> str:
+    return "\n".join(text for text in (text_in(thought, "subject"), text_in(thought, "description")) if text)
+
+
+def _results(call: Given) -> list[ToolResult]:
+    """What a call gave back: a function's answer, whose `output` is its text (`response` as it came)."""
+    is_error = text_in(call, "status") in ("error", "cancelled")
+    raw = call.get("result", NULL)
+    if is_text(raw):
+        text = string(raw, "$.result")
+        return [ToolResult(call_id="", name=text_in(call, "name"), content=text, is_error=is_error)]
+    blocks = _blocks({"content": raw}, "user")
+    found = [block for block in blocks if isinstance(block, ToolResult)][:1]
+    beside = [block for block in blocks if not isinstance(block, ToolResult)]
+    if not found and beside:
+        found = [ToolResult(call_id="", name=text_in(call, "name"))]
+    return [
+        ToolResult(
+            call_id="",
+            name=text_in(call, "name"),
+            content=_content(one, beside),
+            is_error=is_error or one.is_error,
+        )
+        for one in found
+    ]
+
+
+def _content(result: ToolResult, beside: Sequence[Block]) -> str | tuple[Block, ...]:
+    inner = result.content if isinstance(result.content, tuple) else (Text(text=result.content),)
+    blocks = [_unwrapped(block) for block in inner] + list(beside)
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return tuple(block for block in blocks if not isinstance(block, Text) or block.text)
+
+
+def _unwrapped(block: Block) -> Block:
+    """The text in `{"output": "…"}` or `{"error": "…"}`; anything else as it came."""
+    if not isinstance(block, Text) or not block.text.startswith("{"):
+        return block
+    try:
+        given = msgspec.json.decode(block.text, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return block
+    if len(given) == 1 and next(iter(given)) in ("output", "error") and is_text(next(iter(given.values()))):
+        return Text(text=text_in(given, next(iter(given))))
+    return block
+
+
+def _usage(tokens: Given) -> Raw | None:
+    """`input` includes the cache; `output` does not hold the thoughts (`TokensSummary`)."""
+    read, thoughts = count_in(tokens, "cached"), count_in(tokens, "thoughts")
+    fresh = max(0, count_in(tokens, "input") + count_in(tokens, "tool") - read)
+    return usage_of(fresh, count_in(tokens, "output") + thoughts, read=read, reasoning=thoughts)

@@ -1,0 +1,135 @@
+"""A session as Gemini CLI keeps one, one record a line (see `gemini_cli`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+from compactd.formats.agents.gemini_cli import SNAPSHOT
+from compactd.formats.files.outgoing import (
+    Json,
+    arguments_object,
+    ids_of,
+    is_summary_of,
+    iso,
+    lines_of,
+    model_parts,
+    report_of,
+    result_of,
+    session_id_of,
+    texts_of,
+    without_none,
+)
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.messages.gemini_parts import media_of
+from compactd.protocol.messages import Block, Message, Text, Thinking, ToolCall, ToolResult, Usage
+
+
+def write(file: SessionFile) -> bytes:
+    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    start = next((message.created_at for message, _ in file.messages if message.created_at), None)
+    header = {
+        "sessionId": session_id_of(file),
+        "projectHash": sha256((file.working_dir or "").encode()).hexdigest(),
+        "startTime": iso(start),
+        "lastUpdated": iso(file.messages[-1][0].created_at if file.messages else start),
+        "kind": "main",
+        "directories": [file.working_dir] if file.working_dir else None,
+        "summary": file.title,
+    }
+    provider, name = model_parts(file.model)
+    ids, model = ids_of(file), (name if provider == "google" else file.model) or None
+    kept = dict(file.first_kept)
+    records: list[Json] = [without_none(header)]
+    results = _results(file)
+    written: list[Json] = []
+    for at, (message, _) in enumerate(file.messages):
+        if message.role not in ("user", "assistant"):
+            continue
+        record: Json = {"id": ids[at], "timestamp": iso(message.created_at)}
+        if message.role == "assistant":
+            record |= _answer(message, model, results.get(at, {}))
+        else:
+            record |= {"type": "user", "content": _parts(message.content)}
+        if is_summary_of(message):
+            record["content"] = [{"text": f"{SNAPSHOT}\n{texts_of(message.content)}\n</state_snapshot>"}]
+            start_id = ids[kept[at]] if at in kept else None
+            places = [place for place, one in enumerate(written) if one["id"] == start_id]
+            # After a compression all messages stand anew: the summary, then those that stayed.
+            written = [record, *(written[places[0] :] if places else [])]
+            records.append({"$set": {"messages": written}})
+            continue
+        records.append(record)
+        written.append(record)
+    return lines_of(records)
+
+
+def _results(file: SessionFile) -> dict[int, dict[str, Message]]:
+    """By the place of an answer: what its calls gave back, by the call."""
+    found: dict[int, dict[str, Message]] = {}
+    asked: dict[str, int] = {}
+    for at, (message, _) in enumerate(file.messages):
+        asked.update((block.call_id, at) for block in message.content if isinstance(block, ToolCall))
+        if message.role == "tool" and (place := asked.get(result_of(message).call_id)) is not None:
+            found.setdefault(place, {}).setdefault(result_of(message).call_id, message)
+    return found
+
+
+def _answer(message: Message, model: str | None, results: dict[str, Message]) -> Json:
+    calls = [block for block in message.content if isinstance(block, ToolCall)]
+    thoughts = [
+        {
+            "subject": block.text.partition("\n")[0],
+            "description": block.text.partition("\n")[2],
+            "timestamp": iso(message.created_at),
+        }
+        for block in message.content
+        if isinstance(block, Thinking) and block.redacted is None
+    ]
+    usage = report_of(message)
+    said = [block for block in message.content if not isinstance(block, ToolCall | Thinking)]
+    answer: Json = {"type": "gemini", "content": _parts(said), "model": model, "thoughts": thoughts or None}
+    answer["tokens"] = None if usage is None else _tokens(usage)
+    answer["toolCalls"] = [_call(call, results.get(call.call_id), message) for call in calls] or None
+    return without_none(answer)
+
+
+def _call(call: ToolCall, answered: Message | None, message: Message) -> Json:
+    made: Json = {"id": call.call_id, "name": call.name, "args": arguments_object(call)}
+    if answered is None:
+        return {**made, "status": "executing", "timestamp": iso(message.created_at)}
+    result = result_of(answered)
+    made["status"] = "error" if result.is_error else "success"
+    made["result"] = _given(call, result)
+    return {**made, "timestamp": iso(answered.created_at)}
+
+
+def _given(call: ToolCall, result: ToolResult) -> list[object]:
+    inner = (Text(text=result.content),) if isinstance(result.content, str) else result.content
+    name = "error" if result.is_error else "output"
+    response = {"id": call.call_id, "name": call.name, "response": {name: texts_of(inner)}}
+    media = [one for one in map(media_of, inner) if one is not None]
+    return [{"functionResponse": response}, *media]
+
+
+def _parts(blocks: Sequence[Block]) -> list[object]:
+    parts: list[object] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            parts.append({"text": block.text})
+        else:
+            media = media_of(block)
+            parts += [] if media is None else [media]
+    return parts
+
+
+def _tokens(usage: Usage) -> Json:
+    given = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return {
+        "input": given,
+        "output": max(0, usage.output_tokens - usage.reasoning_tokens),
+        "cached": usage.cache_read_tokens,
+        "thoughts": usage.reasoning_tokens,
+        "tool": 0,
+        "total": given + usage.output_tokens,
+    }

@@ -1,0 +1,124 @@
+"""mini-swe-agent's trajectories (`<name>.traj.json`): a list of messages, or an object with `messages`.
+
+As SWE-agent/mini-swe-agent writes them, `src/minisweagent/agents/default.py` (`serialize`, `save`) and
+`src/minisweagent/models/litellm_model.py`, read 2026-11. Until version 2 an answer holds one command in a
+fenced block and the user message after it is its output; from then on (`trajectory_format`
+`mini-swe-agent-1.1`) answers have `tool_calls`, results the role `tool`, and `extra` holds the provider's
+response and the time. The last message may have the role `exit`.
+
+The task before the first answer is a person's. Later user messages are the program's (outputs, and errors of
+the answer's form), unless `extra.interrupt_type` says that the person interrupted or `extra.actions` holds
+the command that they ran (`src/minisweagent/agents/interactive.py`, version 2). Version 1 says neither:
+there, what follows a command is its output.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import UNKNOWN
+from compactd.formats.files.documents import opened
+from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.messages import openai
+from compactd.formats.messages.lenient_json import Given, number_in, object_in, text_in
+from compactd.formats.messages.parts import NULL, fields, first_byte
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Block, Message, Meta, Text, ToolCall, ToolResult
+
+SHELL = "bash"
+BY_USER = "UserInterruption"
+"""The `interrupt_type` of what a person says between two steps. Others: `UserRejection`, `UserNewTask`."""
+BY_PROGRAM = "Program"
+"""The same of what no person said, in files that compactd writes."""
+COMMAND = re.compile(r"```\w+\n(.*?)```", re.S)
+"""The command of an answer: in a block of `bash`, from 2025-11 of `mswea_bash_command` (`action_regex`)."""
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A message that cannot be read is left out with a warning. Raises
+    `InvalidParams` where there is no list of messages. Cost: O(bytes)."""
+    session = Collected("mini-swe-agent")
+    about, messages = opened(data, session.warn, "messages")
+    config = object_in(object_in(about, "info"), "config")
+    session.model = text_field(object_in(config, "model"), "model_name")
+    session.working_dir = text_field(object_in(config, "environment"), "cwd") or None
+    reading = _Reading(session)
+    for number, raw in enumerate(messages, start=1):
+        try:
+            reading.message(fields(raw, f"$.messages[{number - 1}]", "a message"))
+        except CompactdError as error:
+            session.warn(f"message {number} was left out: {error.message}")
+    return session.finished()
+
+
+class _Reading:
+    def __init__(self, session: Collected) -> None:
+        self._session = session
+        self._count = 0
+        self._has_answered = False
+        self._open = ""
+        """The command that the next user message answers."""
+        self._names: dict[str, str] = {}
+
+    def message(self, given: Given) -> None:
+        """Takes in the next message."""
+        if text_in(given, "role") == "exit":
+            self._session.pass_over("record of the end")
+            return
+        extra = object_in(given, "extra")
+        at = number_in(extra, "timestamp") or number_in(given, "timestamp")
+        message = openai.read_message(_json(given), "$.messages")
+        if message.role == "assistant":
+            self._answer(message, extra, at, has_calls="tool_calls" in given)
+        elif message.role == "user" and self._open and not _is_typed(extra):
+            result = ToolResult(call_id=self._open, name=SHELL, content=_plain(message.content))
+            self._open = ""
+            self._session.add("tool", (result,), created_at=at)
+        else:
+            failed = (number_in(extra, "returncode") or 0) != 0
+            blocks = [self._named(block, failed) for block in message.content]
+            is_asked = message.role == "user" and (self._has_answered or "interrupt_type" in extra)
+            meta = Meta(author=UNKNOWN) if is_asked and not _is_typed(extra) else None
+            self._session.add(message.role, blocks, created_at=at, meta=meta)
+
+    def _answer(self, message: Message, extra: Given, at: float | None, *, has_calls: bool) -> None:
+        self._has_answered = True
+        blocks = list(message.content)
+        calls = [block for block in blocks if isinstance(block, ToolCall)]
+        self._names.update((call.call_id, call.name) for call in calls)
+        if not has_calls:
+            self._count += 1
+            self._open = f"call_{self._count}"
+            found = COMMAND.search("\n".join(block.text for block in blocks if isinstance(block, Text)))
+            command = msgspec.json.encode({"command": found[1].strip() if found else ""})
+            blocks.append(ToolCall(call_id=self._open, name=SHELL, arguments=Raw(command)))
+        response = object_in(extra, "response")
+        usage = response.get("usage", NULL)
+        model = text_in(response, "model")
+        self._session.model = self._session.model or model or None
+        self._session.add(
+            "assistant", blocks, created_at=at, usage=usage if first_byte(usage) == b"{" else None
+        )
+
+    def _named(self, block: Block, failed: bool) -> Block:
+        if not isinstance(block, ToolResult):
+            return block
+        return msgspec.structs.replace(block, name=self._names.get(block.call_id), is_error=failed)
+
+
+def _is_typed(extra: Given) -> bool:
+    return text_in(extra, "interrupt_type").startswith("User") or "actions" in extra
+
+
+def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return blocks
+
+
+def _json(given: Given) -> bytes:
+    known = ("role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content")
+    return msgspec.json.encode({name: raw for name, raw in given.items() if name in known and raw != NULL})

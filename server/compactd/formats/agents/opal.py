@@ -1,0 +1,123 @@
+"""Opal's session files (`<session id>.jsonl`): a header, then one message a line, in no order.
+
+As matteing/opal writes them, `opal/lib/opal/session/session.ex` and `opal/lib/opal/message.ex` until commit
+72eb814 (2026-02), read 2026-11: `{session_id, current_id, metadata}`, then messages with `id` and
+`parent_id`; the conversation is the path from the root to `current_id`. A compaction takes messages away and
+puts one in their place whose `metadata.type` is `compaction_summary`. Newer files are Erlang's tables, which
+only Opal reads.
+
+A message of role user was typed unless its metadata has a type: `branch_summary` is a model's account of an
+abandoned branch (`opal/lib/opal/session/branch_summary.ex`).
+"""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from compactd.core.authors.authors import SUMMARY, UNKNOWN
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field
+from compactd.formats.messages.lenient_json import Given, object_in, objects_in, text_in, texts_in
+from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.protocol.messages import Block, Meta, Text, Thinking, ToolCall, ToolResult
+
+LEAD = "[conversation summary"
+"""How a summary begins that has lost its metadata; in whatever case (opal's compaction.ex)."""
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A record that cannot be read is left out with a warning. Cost: O(bytes)."""
+    session = Collected("opal")
+    messages: dict[str, tuple[int, Given]] = {}
+    current = ""
+    for number, record in records(data, session.warn):
+        if "current_id" in record or "session_id" in record:
+            session.session_id = text_field(record, "session_id")
+            current = text_in(record, "current_id")
+            about = object_in(record, "metadata")
+            session.title = text_field(about, "title")
+            session.working_dir = text_field(about, "working_dir")
+            _model(session, object_in(about, "model"))
+        else:
+            messages[text_in(record, "id")] = number, record
+    for number, record in _path(messages, current, session):
+        try:
+            _message(session, record)
+        except CompactdError as error:
+            session.warn(f"line {number} was left out: {error.message}")
+    return session.finished()
+
+
+def _model(session: Collected, model: Given) -> None:
+    provider, id = text_in(model, "provider"), text_in(model, "id")
+    if id:
+        session.names_model(f"{provider}/{id}" if provider else id)
+
+
+def _path(
+    messages: dict[str, tuple[int, Given]], current: str, session: Collected
+) -> list[tuple[int, Given]]:
+    """The messages from the root to `current`; of a file without it, all of them as they stand."""
+    if current not in messages:
+        if current:
+            session.warn("the message that the session stands at is not in the file: all were read")
+        return list(messages.values())
+    path: list[tuple[int, Given]] = []
+    seen: set[str] = set()
+    while current in messages and current not in seen:
+        seen.add(current)
+        path.append(messages[current])
+        current = text_in(messages[current][1], "parent_id")
+    if len(path) < len(messages):
+        session.pass_over("branch of the conversation's tree" if len(messages) - len(path) == 1 else "branch")
+    return path[::-1]
+
+
+def _message(session: Collected, given: Given) -> None:
+    id, text = text_field(given, "id"), text_in(given, "content")
+    said: list[Block] = [Text(text=text)] if text else []
+    about = object_in(given, "metadata")
+    match text_in(given, "role"):
+        case "user" if text_in(about, "type") == "compaction_summary" or _leads(about, text):
+            meta = Meta(
+                type="compaction_summary",
+                read_files=texts_in(about, "read_files"),
+                modified_files=texts_in(about, "modified_files"),
+            )
+            session.summary(text, id=id, meta=meta)
+        case "user" if kind := text_in(about, "type"):
+            author = SUMMARY if kind == "branch_summary" else UNKNOWN
+            session.add("user", said, id=id, meta=Meta(author=author, synthetic=True))
+        case "user":
+            session.add("user", said, id=id)
+        case "system":
+            session.add("system", said, id=id)
+        case "assistant":
+            thinking = text_in(given, "thinking")
+            thought: list[Block] = [Thinking(text=thinking)] if thinking else []
+            calls = [_call(one) for one in objects_in(given, "tool_calls")]
+            session.add("assistant", (*thought, *said, *calls), id=id)
+        case "tool_call":
+            call = ToolCall(
+                call_id=text_in(given, "call_id"), name=text_in(given, "name"), arguments=Raw(text.encode())
+            )
+            session.add("assistant", (call,), id=id)
+        case "tool_result":
+            result = ToolResult(
+                call_id=text_in(given, "call_id"),
+                name=text_field(given, "name"),
+                content=text,
+                is_error=is_true(given, "is_error"),
+            )
+            session.add("tool", (result,), id=id)
+        case role:
+            raise InvalidParams(f"the role {role!r} is not known", "$.role")
+
+
+def _leads(about: Given, text: str) -> bool:
+    return not about and text[: len(LEAD)].lower() == LEAD
+
+
+def _call(given: Given) -> ToolCall:
+    arguments = given.get("arguments", Raw(b"{}"))
+    return ToolCall(call_id=text_in(given, "call_id"), name=text_in(given, "name"), arguments=arguments)

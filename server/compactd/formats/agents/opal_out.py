@@ -1,0 +1,81 @@
+"""A session as Opal kept one until 2026-02, one message a line (see `opal`)."""
+
+from __future__ import annotations
+
+from compactd.formats.files.outgoing import (
+    Json,
+    arguments_object,
+    calls_of,
+    ids_of,
+    is_by_program,
+    is_summary_of,
+    lines_of,
+    model_parts,
+    result_of,
+    result_text,
+    session_id_of,
+    texts_of,
+    thinking_of,
+    without_none,
+)
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import Message
+
+
+def write(file: SessionFile) -> bytes:
+    """The file's bytes. What a compaction removed is left out, as Opal deletes it. O(bytes)."""
+    ids = ids_of(file)
+    provider, model = model_parts(file.model)
+    about = {
+        "title": file.title,
+        "working_dir": file.working_dir,
+        "model": {"provider": provider, "id": model} if model else None,
+    }
+    parent: str | None = None
+    messages: list[Json] = []
+    for at in _shown(file):
+        messages.append({"id": ids[at], "parent_id": parent, **_message(file.messages[at][0])})
+        parent = ids[at]
+    header: Json = {"session_id": session_id_of(file), "current_id": parent, "metadata": without_none(about)}
+    return lines_of([header, *messages])
+
+
+def _shown(file: SessionFile) -> list[int]:
+    """The places of the messages in the view: Opal keeps no others."""
+    last = max((at for at, (message, _) in enumerate(file.messages) if is_summary_of(message)), default=-1)
+    if last < 0:
+        return list(range(len(file.messages)))
+    pinned = dict(file.pinned).get(last, ())
+    tail = range(dict(file.first_kept).get(last, last), last)
+    return [last, *pinned, *tail, *range(last + 1, len(file.messages))]
+
+
+def _message(message: Message) -> Json:
+    given: Json = {"role": message.role, "content": texts_of(message.content) or None, "is_error": False}
+    if message.role == "tool":
+        result = result_of(message)
+        return {
+            "role": "tool_result",
+            "content": result_text(result),
+            "is_error": result.is_error,
+            "call_id": result.call_id,
+            "name": result.name,
+        }
+    thinking = "\n".join(block.text for block in thinking_of(message.content))
+    if thinking:
+        given["thinking"] = thinking
+    calls = calls_of(message.content)
+    if calls:
+        given["tool_calls"] = [
+            {"call_id": call.call_id, "name": call.name, "arguments": arguments_object(call)}
+            for call in calls
+        ]
+    if is_summary_of(message) and message.meta is not None:
+        given["metadata"] = {
+            "type": "compaction_summary",
+            "read_files": message.meta.read_files,
+            "modified_files": message.meta.modified_files,
+        }
+    elif message.role == "user" and is_by_program(message):
+        given["metadata"] = {"type": "program"}
+    return given

@@ -1,0 +1,184 @@
+"""A session as `opencode export` prints one, which `opencode import` takes (see `opencode`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from compactd.formats.files.outgoing import (
+    WRITER,
+    Json,
+    arguments_object,
+    ids_of,
+    is_summary_of,
+    millis,
+    model_parts,
+    passes_for_typed,
+    picture_url,
+    report_of,
+    result_of,
+    result_pictures,
+    result_text,
+    session_id_of,
+    texts_of,
+)
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, Usage
+
+
+def write(file: SessionFile) -> bytes:
+    """The file's bytes. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    writing = _Writing(file)
+    for at, (message, _) in enumerate(file.messages):
+        writing.message(at, message)
+    times = [message.created_at for message, _ in file.messages if message.created_at]
+    info = {
+        "id": writing.session_id,
+        "version": WRITER,
+        "projectID": "global",
+        "directory": file.working_dir or "",
+        "title": file.title or "",
+        "time": {
+            "created": millis(times[0] if times else None),
+            "updated": millis(times[-1] if times else None),
+        },
+    }
+    body = msgspec.json.encode({"info": info, "messages": writing.messages})
+    return msgspec.json.format(body, indent=1) + b"\n"
+
+
+class _Writing:
+    def __init__(self, file: SessionFile) -> None:
+        self.session_id = session_id_of(file)
+        self.messages: list[Json] = []
+        self._file = file
+        self._ids = ids_of(file)
+        self._kept = dict(file.first_kept)
+        self._provider, self._model = model_parts(file.model)
+        self._asked = ""
+        """The newest user message, which answers name as their parent."""
+        self._open: dict[str, Json] = {}
+        """By the call: its part, until its result comes."""
+
+    def message(self, at: int, message: Message) -> None:
+        """Adds one message, or a result to its call."""
+        id = self._ids[at]
+        if message.role == "tool":
+            self._result(id, message)
+        elif is_summary_of(message):
+            self._summary(at, id, message)
+        elif message.role == "assistant":
+            parts = [one for block in message.content if (one := self._part(block, id)) is not None]
+            self._answer(id, message, parts)
+        elif message.role == "user":
+            by_program = message.meta is not None and message.meta.synthetic
+            parts = []
+            for block in message.content:
+                part = self._part(block, id)
+                if part is not None and part["type"] == "text":
+                    marked = by_program or passes_for_typed(message, block)
+                    parts.append({**part, "synthetic": True} if marked else part)
+                elif part is not None:
+                    parts.append(part)
+            self._user(id, message, parts)
+
+    def _user(self, id: str, message: Message, parts: list[Json]) -> None:
+        self._asked = id
+        info = {
+            "id": id,
+            "sessionID": self.session_id,
+            "role": "user",
+            "time": {"created": millis(message.created_at)},
+            "agent": "build",
+            "model": {"providerID": self._provider, "modelID": self._model},
+        }
+        self._add(info, parts)
+
+    def _answer(self, id: str, message: Message, parts: list[Json], **more: object) -> None:
+        usage = report_of(message)
+        at = millis(message.created_at)
+        where = self._file.working_dir or ""
+        info: Json = {
+            "id": id,
+            "sessionID": self.session_id,
+            "role": "assistant",
+            "time": {"created": at, "completed": at},
+            "parentID": self._asked,
+            "modelID": self._model,
+            "providerID": self._provider,
+            "mode": "build",
+            "path": {"cwd": where, "root": where},
+            "cost": 0,
+        }
+        if usage is not None:
+            info["tokens"] = _tokens(usage)
+        if message.stop_reason is not None:
+            info["finish"] = message.stop_reason
+        self._add({**info, **more}, parts)
+
+    def _summary(self, at: int, id: str, message: Message) -> None:
+        marker: Json = {"type": "compaction", "auto": True}
+        if at in self._kept:
+            marker["tail_start_id"] = self._ids[self._kept[at]]
+        self._user(f"{id}-request", message, [marker])
+        self._answer(id, message, [{"type": "text", "text": texts_of(message.content)}], summary=True)
+
+    def _add(self, info: Mapping[str, object], parts: list[Json]) -> None:
+        whole = [
+            {
+                "id": part.pop("id", f"{info['id']}-{number}"),
+                "sessionID": self.session_id,
+                "messageID": info["id"],
+                **part,
+            }
+            for number, part in enumerate(parts)
+        ]
+        self._open.update((str(part["callID"]), part) for part in whole if part["type"] == "tool")
+        self.messages.append({"info": info, "parts": whole})
+
+    def _part(self, block: Block, id: str) -> Json | None:
+        match block:
+            case Text():
+                return {"type": "text", "text": block.text}
+            case Thinking(redacted=None):
+                thinking: Json = {"type": "reasoning", "text": block.text}
+                signed = {"metadata": {"anthropic": {"signature": block.signature}}}
+                return {**thinking, **signed} if block.signature else thinking
+            case ToolCall():
+                state = {"status": "pending", "input": arguments_object(block)}
+                return {"type": "tool", "callID": block.call_id, "tool": block.name, "state": state}
+            case Image():
+                return {"type": "file", "mime": block.media_type, "url": picture_url(block)}
+            case Document(url=url, data=data) if url or data:
+                address = f"data:{block.media_type};base64,{data}" if data else url
+                part: Json = {"type": "file", "mime": block.media_type, "url": address}
+                return {**part, "filename": block.title} if block.title else part
+            case _:
+                return None
+
+    def _result(self, id: str, message: Message) -> None:
+        result = result_of(message)
+        part = self._open.pop(result.call_id, None)
+        if part is None:
+            return  # a result without its call has no place here
+        state = part["state"]
+        assert isinstance(state, dict)
+        at = millis(message.created_at)
+        made: Json = {"status": "error" if result.is_error else "completed", "input": state["input"]}
+        made["error" if result.is_error else "output"] = result_text(result)
+        made |= {"title": "", "metadata": {}, "time": {"start": at, "end": at}}
+        pictures = result_pictures(result)
+        if pictures:
+            made["attachments"] = [one for block in pictures if (one := self._part(block, id)) is not None]
+        part["state"] = made
+        part["id"] = id
+
+
+def _tokens(usage: Usage) -> Json:
+    return {
+        "input": usage.input_tokens,
+        "output": usage.output_tokens,
+        "reasoning": usage.reasoning_tokens,
+        "cache": {"read": usage.cache_read_tokens, "write": usage.cache_write_tokens},
+    }

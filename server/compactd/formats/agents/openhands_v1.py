@@ -1,0 +1,251 @@
+"""OpenHands: events of its SDK, version 1. `openhands.py` says what the file is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import SKILL, UNKNOWN
+from compactd.formats.files.session_file import Collected, is_true, text_field, unix_seconds
+from compactd.formats.messages.lenient_json import Given, list_in, object_in, objects_in, text_in
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.formats.messages.parts import NULL, first_byte, string
+from compactd.formats.messages.rendering import data_url
+from compactd.protocol.messages import (
+    Block,
+    BlockMeta,
+    Image,
+    Meta,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+MAX_STEPS = 5_000_000
+"""For all condensations of a file together: a second or two. 1,000 of them, in views of 2,000 messages, take
+2,000,000."""
+
+_SILENT = (
+    "CondensationRequest",
+    "ConversationStateUpdateEvent",
+    "ConversationErrorEvent",
+    "PauseEvent",
+    "TokenEvent",
+    "StreamingDeltaEvent",
+    "InterruptEvent",
+    "LLMCompletionLogEvent",
+)
+
+
+class Reading:
+    """Events of the SDK while they come in."""
+
+    def __init__(self, session: Collected) -> None:
+        self.session = session
+        self.starts: dict[str, int] = {}
+        """Of each event's id, where the message is that it became or joined."""
+        self._response = ""
+        """The model's response that the newest answer came in."""
+        self._answer: list[Block] = []
+        """Blocks of the message at `_answer_at`, which more may join: it is made anew once, not for each."""
+        self._answer_at: int | None = None
+        self._newest_summary: int | None = None
+        self._steps = 0
+        """Messages of views that were gone through, for all condensations."""
+
+    def event(self, event: Given) -> None:
+        """Takes in the next event."""
+        kind, id = text_in(event, "kind"), text_field(event, "id")
+        at = unix_seconds(text_field(event, "timestamp"))
+        match kind:
+            case "SystemPromptEvent":
+                self.session.system_prompt = text_in(object_in(event, "system_prompt"), "text") or None
+            case "MessageEvent":
+                self._message(event, id, at)
+            case "ActionEvent":
+                self._action(event, id, at)
+            case "ObservationEvent":
+                given = object_in(event, "observation")
+                content = blocks_of(given.get("content", given.get("output", NULL)))
+                content += blocks_of(event.get("extended_content", NULL))
+                self.result(event, plain(content), is_true(given, "is_error"), at)
+            case "UserRejectObservation":
+                text = f"Action rejected: {text_in(event, 'rejection_reason')}"
+                self.result(event, text, True, at)
+            case "AgentErrorEvent":
+                self.result(event, text_in(event, "error"), True, at)
+            case "Condensation":
+                forgotten = [string(raw, "$.id") for raw in list_in(event, "forgotten_event_ids")]
+                self.condensed(text_in(event, "summary"), forgotten, id, at)
+            case "CondensationSummaryEvent":
+                self._summary(text_in(event, "summary"), id, at)
+            case _ if kind not in _SILENT:
+                self.session.pass_over(f"event of the unknown kind {kind!r}")
+
+    def start(self, id: str | None) -> None:
+        """Notes where the event's message will stand."""
+        if id is not None:
+            self.starts[id] = len(self.session.messages)
+
+    def _message(self, event: Given, id: str | None, at: float | None) -> None:
+        given = object_in(event, "llm_message")
+        self._response = ""
+        self.start(id)
+        blocks = blocks_of(given.get("content", NULL))
+        if text_in(given, "role") == "assistant":
+            self.session.add("assistant", (*_thinking(given), *blocks), id=id, created_at=at)
+            return
+        role = text_in(given, "role")
+        source = text_in(event, "source")
+        meta = None
+        if source == "environment":
+            meta = Meta(synthetic=True)
+        elif role != "system" and (source != "user" or text_in(event, "sender")):
+            meta = Meta(author=UNKNOWN)
+        blocks += [
+            Text(text=block.text, meta=BlockMeta(author=SKILL)) if isinstance(block, Text) else block
+            for block in blocks_of(event.get("extended_content", NULL))
+        ]
+        self.session.add("system" if role == "system" else "user", blocks, id=id, created_at=at, meta=meta)
+
+    def _action(self, event: Given, id: str | None, at: float | None) -> None:
+        given = object_in(event, "tool_call")
+        function = object_in(given, "function") or given
+        arguments = function.get("arguments", event.get("action", Raw(b"{}")))
+        call = ToolCall(
+            call_id=text_in(event, "tool_call_id") or text_in(given, "id"),
+            name=text_in(event, "tool_name") or text_in(function, "name"),
+            arguments=arguments,
+        )
+        said = blocks_of(event.get("thought", NULL))
+        self.say(text_in(event, "llm_response_id"), [*_thinking(event), *said, call], id, at)
+
+    def say(self, response: str, blocks: Sequence[Block], id: str | None, at: float | None) -> None:
+        """What the model said in `response`: more of the newest answer, or a new one."""
+        messages = self.session.messages
+        joins = response and response == self._response and messages and messages[-1][0].role == "assistant"
+        self._response = response
+        if not joins:
+            self.start(id)
+            self.session.add("assistant", blocks, id=id, created_at=at)
+            return
+        place = len(messages) - 1
+        if self._answer_at != place:
+            self.finish()
+            self._answer_at = place
+            self._answer = list(messages[place][0].content)
+        if id is not None:
+            self.starts[id] = place
+        self._answer.extend(blocks)
+
+    def finish(self) -> None:
+        """Puts what joined an answer into its message."""
+        if self._answer_at is not None:
+            messages, place = self.session.messages, self._answer_at
+            whole = msgspec.structs.replace(messages[place][0], content=tuple(self._answer))
+            messages[place] = (whole, Raw(encode_message(whole)))
+            self._answer_at = None
+
+    def result(
+        self, event: Given, content: str | tuple[Block, ...], is_error: bool, at: float | None
+    ) -> None:
+        """Takes in what a call gave back."""
+        id = text_field(event, "id")
+        self.start(id)
+        result = ToolResult(
+            call_id=text_in(event, "tool_call_id"),
+            name=text_field(event, "tool_name"),
+            content=content,
+            is_error=is_error,
+        )
+        self.session.add("tool", (result,), id=id, created_at=at)
+
+    def condensed(self, summary: str, forgotten: Sequence[str], id: str | None, at: float | None) -> None:
+        """Takes in a compaction that takes the events `forgotten` out of the view."""
+        session, place = self.session, len(self.session.messages)
+        gone = {self.starts[one] for one in forgotten if one in self.starts}
+        tail = max(gone, default=place - 1) + 1
+        if tail < place:
+            session.first_kept[place] = tail
+        if kept := self._kept(tail, gone):
+            session.pinned[place] = kept
+        self._summary(summary or "[Older events were forgotten, without a summary.]", id, at)
+        self._response = ""
+
+    def _kept(self, tail: int, gone: set[int]) -> tuple[int, ...]:
+        """What the view before the compaction showed below `tail` and the compaction left in it."""
+        if self._steps > MAX_STEPS:
+            return ()
+        view = list(self._view())
+        self._steps += len(view)
+        if self._steps > MAX_STEPS:
+            self.session.warn(
+                f"too many condensations: from number {self.session.compactions + 1} on, the messages that "
+                "one left between forgotten ones are in the history, and no longer in the context"
+            )
+        return tuple(at for at in view if at < tail and at not in gone)
+
+    def _summary(self, text: str, id: str | None, at: float | None) -> None:
+        self._newest_summary = len(self.session.messages)
+        self.session.summary(text, id=id, created_at=at)
+
+    def _view(self) -> Iterator[int]:
+        """The places of the messages that the view shows, without a summary. Rising; O(view)."""
+        last = self._newest_summary
+        if last is None:
+            yield from range(len(self.session.messages))
+            return
+        start = self.session.first_kept.get(last, last + 1)
+        yield from (at for at in self.session.pinned.get(last, ()) if at < start)
+        yield from (at for at in range(start, len(self.session.messages)) if not self._is_summary(at))
+
+    def _is_summary(self, place: int) -> bool:
+        meta = self.session.messages[place][0].meta
+        return meta is not None and meta.type == "compaction_summary"
+
+
+def plain(blocks: list[Block]) -> str | tuple[Block, ...]:
+    """A result's content: its text where it is all text, else its blocks."""
+    if all(isinstance(block, Text) for block in blocks):
+        return "\n".join(block.text for block in blocks if isinstance(block, Text))
+    return tuple(blocks)
+
+
+def blocks_of(raw: Raw) -> list[Block]:
+    """The blocks of a content of LiteLLM's: text, and pictures by their addresses."""
+    if first_byte(raw) == b'"':
+        return [Text(text=string(raw, "$.content"))]
+    if first_byte(raw) != b"[":
+        return []
+    blocks: list[Block] = []
+    for given in objects_in({"content": raw}, "content"):
+        match text_in(given, "type"):
+            case "text":
+                blocks.append(Text(text=text_in(given, "text")))
+            case "image" if "image_urls" in given:
+                blocks += [_picture(string(one, "$.image_urls")) for one in list_in(given, "image_urls")]
+            case "image_url":
+                blocks.append(_picture(text_in(object_in(given, "image_url"), "url")))
+            case _:
+                blocks.append(Opaque(provider="openhands", raw=Raw(msgspec.json.encode(given))))
+    return blocks
+
+
+def _picture(url: str) -> Image:
+    inline = data_url(url)
+    return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
+
+
+def _thinking(given: Given) -> list[Block]:
+    blocks: list[Block] = []
+    for one in objects_in(given, "thinking_blocks"):
+        if text_in(one, "type") == "redacted_thinking":
+            blocks.append(Thinking(redacted=text_in(one, "data")))
+        else:
+            blocks.append(Thinking(text=text_in(one, "thinking"), signature=text_field(one, "signature")))
+    reasoning = text_in(given, "reasoning_content")
+    return blocks or ([Thinking(text=reasoning)] if reasoning else [])

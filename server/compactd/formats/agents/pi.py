@@ -1,0 +1,223 @@
+"""The pi coding agent's session files: one JSON entry a line.
+
+As in pi's own session documentation and in files of 2025-11 and 2025-12: a `session` header, `message`
+entries of role user, assistant, toolResult or bashExecution, `compaction` entries with a summary,
+`model_change`. Newer files link their entries by `parentId`; the conversation is then the path to the last.
+
+A message of role user is what was typed, with `<file>` and `<skill>` blocks before it, which
+`core/authors.py` knows (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`,
+`core/agent-session.ts`, 2026-11). What extensions put in comes as a `custom_message` or the role `custom`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import HOOK, SUMMARY
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field, unix_seconds
+from compactd.formats.messages.lenient_json import object_in, texts_in
+from compactd.formats.messages.neutral import kept_block
+from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Block, Image, Meta, Text, Thinking, ToolCall, ToolResult
+
+_Record = dict[str, Raw]
+
+_INDEX_DIGITS = 9
+"""Most of a place in a file that anybody wrote."""
+
+_USAGE = (
+    ("input", "input_tokens"),
+    ("output", "output_tokens"),
+    ("cacheRead", "cache_read_tokens"),
+    ("cacheWrite", "cache_write_tokens"),
+)
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. An entry that cannot be read is left out with a warning. Cost: O(bytes)."""
+    reading = Reading()
+    for number, record in _path(list(records(data, reading.session.warn))):
+        try:
+            reading.record(record, number)
+        except CompactdError as error:
+            reading.session.warn(f"line {number} was left out: {error.message}")
+    return reading.session.finished()
+
+
+class Reading:
+    """A session while the entries of its path come in."""
+
+    def __init__(self) -> None:
+        self.session = Collected("pi")
+        self._starts: dict[str | int | None, int] = {}
+
+    def record(self, record: _Record, number: int) -> None:
+        """Takes in the next one, of line `number`. Raises `CompactdError` where it cannot be read."""
+        session, starts = self.session, self._starts
+        starts[number] = starts[text_field(record, "id")] = len(session.messages)
+        kept = _first_kept(record, starts)
+        if kept is not None:
+            session.first_kept[len(session.messages)] = kept
+        _entry(session, record)
+
+
+def _first_kept(record: _Record, starts: dict[str | int | None, int]) -> int | None:
+    """The place of the first message that a compaction kept: named by its id, before 2026 by its line."""
+    index = bytes(record.get("firstKeptEntryIndex", NULL))
+    if index.isdigit() and len(index) <= _INDEX_DIGITS:
+        return starts.get(int(index) + 1)
+    kept = text_field(record, "firstKeptEntryId")
+    return None if kept is None else starts.get(kept)
+
+
+def _path(entries: list[tuple[int, _Record]]) -> list[tuple[int, _Record]]:
+    """The entries from the root to the last one; all of them in a file without `parentId`."""
+    by_id = {text_field(record, "id"): (number, record) for number, record in entries if "parentId" in record}
+    if not by_id:
+        return entries
+    path: list[tuple[int, _Record]] = []
+    seen: set[str | None] = set()
+    at = text_field(entries[-1][1], "id")
+    while at in by_id and at not in seen:
+        seen.add(at)
+        path.append(by_id[at])
+        at = text_field(by_id[at][1], "parentId")
+    headers = [(number, record) for number, record in entries if text_field(record, "type") == "session"]
+    return headers + path[::-1]
+
+
+def _entry(session: Collected, record: _Record) -> None:
+    created_at = unix_seconds(text_field(record, "timestamp"))
+    entry_id = text_field(record, "id")
+    match text_field(record, "type"):
+        case "session":
+            session.session_id = entry_id
+            session.working_dir = text_field(record, "cwd")
+            _model(session, record)
+        case "model_change":
+            _model(session, record)
+        case "session_info":
+            session.title = text_field(record, "name") or session.title
+        case "compaction":
+            session.compactions += 1
+            details = object_in(record, "details")
+            meta = Meta(
+                type="compaction_summary",
+                read_files=texts_in(details, "readFiles"),
+                modified_files=texts_in(details, "modifiedFiles"),
+            )
+            _summary(session, record, entry_id, created_at, meta)
+        case "branch_summary":
+            _summary(session, record, entry_id, created_at, Meta(author=SUMMARY, synthetic=True))
+        case "custom_message":
+            blocks = _blocks(record.get("content", NULL), "$.content")
+            meta = Meta(author=HOOK, synthetic=True)
+            session.add("user", blocks, id=entry_id, created_at=created_at, meta=meta)
+        case "message":
+            message = fields(record.get("message", NULL), "$.message", "message")
+            _message(session, message, entry_id, created_at)
+        case _:
+            pass
+
+
+def _model(session: Collected, record: _Record) -> None:
+    provider, model = text_field(record, "provider"), text_field(record, "modelId")
+    if model:
+        session.names_model(f"{provider}/{model}" if provider else model)
+
+
+def _summary(
+    session: Collected, record: _Record, entry_id: str | None, created_at: float | None, meta: Meta
+) -> None:
+    summary = Text(text=text_field(record, "summary") or "")
+    session.add("user", (summary,), id=entry_id, created_at=created_at, meta=meta)
+
+
+def _message(session: Collected, message: _Record, entry_id: str | None, created_at: float | None) -> None:
+    content = message.get("content", NULL)
+    match text_field(message, "role"):
+        case "user":
+            session.add("user", _blocks(content, "$.message.content"), id=entry_id, created_at=created_at)
+        case "assistant":
+            is_anthropic = text_field(message, "api") == "anthropic-messages"
+            stop_reason = text_field(message, "stopReason")
+            session.add(
+                "assistant",
+                _blocks(content, "$.message.content", is_anthropic),
+                id=entry_id,
+                created_at=created_at,
+                # An aborted or failed answer has counted nothing.
+                usage=None if stop_reason in ("aborted", "error") else _usage(message.get("usage", NULL)),
+                stop_reason=stop_reason,
+            )
+        case "toolResult":
+            result = ToolResult(
+                call_id=text_field(message, "toolCallId") or "",
+                content=_plain(_blocks(content, "$.message.content")),
+                name=text_field(message, "toolName"),
+                is_error=is_true(message, "isError"),
+            )
+            session.add("tool", (result,), id=entry_id, created_at=created_at)
+        case "bashExecution":
+            text = f"$ {text_field(message, 'command') or ''}\n{text_field(message, 'output') or ''}"
+            meta = Meta(kind="bash_execution")
+            session.add("user", (Text(text=text),), id=entry_id, created_at=created_at, meta=meta)
+        case "custom":
+            blocks = _blocks(content, "$.message.content")
+            meta = Meta(author=HOOK, synthetic=True)
+            session.add("user", blocks, id=entry_id, created_at=created_at, meta=meta)
+        case _:
+            pass
+
+
+def _plain(blocks: tuple[Block, ...]) -> str | tuple[Block, ...]:
+    """A result's content: its text where it is one text, else its blocks."""
+    if len(blocks) == 1 and isinstance(blocks[0], Text):
+        return blocks[0].text
+    return blocks or ""
+
+
+def _blocks(content: Raw, path: str, is_anthropic: bool = False) -> tuple[Block, ...]:
+    match first_byte(content):
+        case b'"':
+            return (Text(text=string(content, path)),)
+        case b"[":
+            return tuple(
+                _block(raw, f"{path}[{at}]", is_anthropic) for at, raw in enumerate(elements(content, path))
+            )
+        case _:
+            return ()
+
+
+def _block(raw: Raw, path: str, is_anthropic: bool) -> Block:
+    given = fields(raw, path, "a block")
+    tag = text_field(given, "type") or "block"
+    match tag:
+        case "text":
+            return Text(text=text_field(given, "text") or "")
+        case "thinking":
+            # Elsewhere the signature is that provider's own record, of use to nobody but it.
+            signature = text_field(given, "thinkingSignature") if is_anthropic else None
+            return Thinking(text=text_field(given, "thinking") or "", signature=signature or None)
+        case "toolCall":
+            return ToolCall(
+                call_id=text_field(given, "id") or "",
+                name=text_field(given, "name") or "",
+                arguments=given.get("arguments", Raw(b"{}")),
+            )
+        case "image":
+            media_type = text_field(given, "mimeType") or "image/png"
+            return Image(media_type=media_type, data=text_field(given, "data"))
+        case _:
+            return kept_block(tag, raw, "pi")
+
+
+def _usage(raw: Raw) -> Raw | None:
+    """pi's report under our names: its input, as ours, is without cache."""
+    if first_byte(raw) != b"{":
+        return None
+    given = fields(raw, "$.message.usage", "usage")
+    return Raw(msgspec.json.encode({ours: given[name] for name, ours in _USAGE if name in given}))

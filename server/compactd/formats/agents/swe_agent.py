@@ -1,0 +1,157 @@
+"""SWE-agent's trajectories (`<instance>.traj`): one JSON document with `history` and `trajectory`.
+
+As SWE-agent/SWE-agent writes them, `sweagent/agent/agents.py` (`get_trajectory_data`) and `sweagent/types.py`
+(`HistoryItem`), read 2026-11, and in files of 2024 to 2025. With function calling, an answer has `tool_calls`
+and its result `tool_call_ids`; before, an answer is a `thought` with one `action`, a command, and the user
+message after it is what the command printed.
+
+The last user message before the first answer is the task, as whoever started the run gave it. If it came from
+an issue on GitHub (`replay_config.problem_statement`), its author is not known. All user messages after the
+first answer are the program's.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd.core.authors.authors import UNKNOWN
+from compactd.formats.files.documents import opened
+from compactd.formats.files.session_file import Collected, SessionFile, is_true, text_field
+from compactd.formats.messages import openai
+from compactd.formats.messages.lenient_json import (
+    Given,
+    is_list,
+    is_object,
+    list_in,
+    object_in,
+    objects_in,
+    text_in,
+)
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.formats.messages.parts import NULL, fields, string
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Block, Message, Meta, Text, Thinking, ToolCall, ToolResult
+
+SHELL = "bash"
+"""The tool that runs an action where the trajectory names none."""
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`. A message that cannot be read is left out with a warning. Raises
+    `InvalidParams` where there is no history. Cost: O(bytes)."""
+    session = Collected("swe-agent")
+    about, history = opened(data, session.warn, "history")
+    config = _config(about.get("replay_config", NULL))
+    session.model = text_field(object_in(object_in(config, "agent"), "model"), "name")
+    messages = [fields(raw, f"$.history[{at}]", "a message") for at, raw in enumerate(history)]
+    if any("tool_calls" in message for message in messages):
+        _with_calls(session, messages)
+    else:
+        _with_actions(session, messages)
+    _name_authors(session, is_foreign=_is_of_github(config))
+    return session.finished()
+
+
+def _config(config: Raw) -> Given:
+    """The configuration, which is an object or one as text."""
+    try:
+        if not is_object(config):
+            config = Raw(string(config, "$.replay_config").encode())
+        return fields(config, "$.replay_config", "replay_config")
+    except CompactdError:
+        return {}
+
+
+def _is_of_github(config: Given) -> bool:
+    """Whether the task is an issue's text (`sweagent/agent/problem_statement.py`)."""
+    given = object_in(config, "problem_statement")
+    return text_in(given, "type") == "github" or "github_url" in given
+
+
+def _name_authors(session: Collected, *, is_foreign: bool) -> None:
+    has_answered = False
+    for at, (message, _) in enumerate(session.messages):
+        has_answered = has_answered or message.role == "assistant"
+        if message.role == "user" and message.meta is None and (has_answered or is_foreign):
+            whole = replace(message, meta=Meta(author=UNKNOWN))
+            session.messages[at] = (whole, Raw(encode_message(whole)))
+
+
+def _with_calls(session: Collected, messages: list[Given]) -> None:
+    names: dict[str, str] = {}
+    for number, given in enumerate(messages, start=1):
+        try:
+            if text_in(given, "role") == "tool":
+                ids = [string(raw, "$.tool_call_ids") for raw in list_in(given, "tool_call_ids")]
+                call_id = text_in(given, "tool_call_id") or next(iter(ids), "")
+                content = _content(given)
+                result = ToolResult(call_id=call_id, name=names.get(call_id), content=content)
+                session.add("tool", (result,))
+                continue
+            message = openai.read_message(_json(given), f"$.history[{number - 1}]")
+        except CompactdError as error:
+            session.warn(f"message {number} was left out: {error.message}")
+            continue
+        calls = [block for block in message.content if isinstance(block, ToolCall)]
+        names.update((call.call_id, call.name) for call in calls)
+        session.add(message.role, (*_thinking(given), *message.content), meta=_meta(given))
+
+
+def _with_actions(session: Collected, messages: list[Given]) -> None:
+    count, open_call = 0, ""
+    for number, given in enumerate(messages, start=1):
+        try:
+            message = openai.read_message(_json(given), f"$.history[{number - 1}]")
+        except CompactdError as error:
+            session.warn(f"message {number} was left out: {error.message}")
+            continue
+        if message.role == "assistant":
+            count += 1
+            open_call = f"call_{count}"
+            session.add("assistant", _acted(given, message, open_call))
+        elif message.role == "user" and open_call:
+            session.add("tool", (ToolResult(call_id=open_call, name=SHELL, content=_content(given)),))
+            open_call = ""
+        else:
+            session.add(message.role, message.content, meta=_meta(given))
+
+
+def _acted(given: Given, message: Message, call_id: str) -> list[Block]:
+    thought = text_in(given, "thought")
+    said: list[Block] = [Text(text=thought)] if thought else list(message.content)
+    call = ToolCall(call_id=call_id, name=SHELL, arguments=_command(text_in(given, "action")))
+    return [*_thinking(given), *said, call]
+
+
+def _command(action: str) -> Raw:
+    return Raw(msgspec.json.encode({"command": action}))
+
+
+def _thinking(given: Given) -> list[Block]:
+    """Anthropic's thinking, as SWE-agent keeps it beside an answer."""
+    blocks = objects_in(given, "thinking_blocks")
+    return [
+        Thinking(text=text_in(one, "thinking"), signature=text_field(one, "signature"))
+        for one in blocks
+        if text_in(one, "type") == "thinking"
+    ]
+
+
+def _meta(given: Given) -> Meta | None:
+    return Meta(synthetic=True) if is_true(given, "is_demo") else None
+
+
+def _content(given: Given) -> str | tuple[Block, ...]:
+    raw = given.get("content", NULL)
+    if not is_list(raw):
+        return text_in(given, "content")
+    message = openai.read_message(_json({"role": Raw(b'"user"'), "content": raw}), "$.content")
+    texts = [block.text for block in message.content if isinstance(block, Text)]
+    return texts[0] if len(texts) == len(message.content) == 1 else message.content
+
+
+def _json(given: Given) -> bytes:
+    known = ("role", "content", "tool_calls", "name")
+    return msgspec.json.encode({name: raw for name, raw in given.items() if name in known and raw != NULL})

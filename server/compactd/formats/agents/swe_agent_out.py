@@ -1,0 +1,171 @@
+"""A session as a trajectory of SWE-agent, and of mini-swe-agent (see `swe_agent`, `mini_swe_agent`)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from compactd import __version__
+from compactd.formats.agents.mini_swe_agent import BY_PROGRAM, BY_USER
+from compactd.formats.files.outgoing import (
+    Json,
+    arguments_text,
+    calls_of,
+    is_by_program,
+    is_synthetic,
+    picture_url,
+    report_of,
+    result_of,
+    texts_of,
+    thinking_of,
+    without_none,
+)
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import Block, Image, Message, Text, ToolCall, Usage
+
+AGENT = "main"
+FORMAT = "mini-swe-agent-1.1"
+
+
+def write(file: SessionFile) -> bytes:
+    """SWE-agent's file. Every tool result is a message of its own (`outgoing.in_pieces`). O(bytes)."""
+    history: list[Json] = []
+    steps: list[Json] = []
+    if file.system_prompt:
+        history.append(_item("system_prompt", {"role": "system", "content": file.system_prompt}))
+    for message, _ in file.messages:
+        if message.role == "tool":
+            result = result_of(message)
+            text = _content(_inner(message))
+            given: Json = {"role": "tool", "content": text, "tool_call_ids": [result.call_id]}
+            history.append(_item("observation", given))
+            if steps:
+                steps[-1]["observation"] = texts_of(_inner(message))
+        elif message.role == "assistant":
+            history.append(_answer(message))
+            steps.append(_step(message))
+        else:
+            # After the first answer, a reader takes no user message for a person's anyway.
+            is_demo = is_by_program(message) and (not steps or is_synthetic(message))
+            more: Json = {"is_demo": True} if is_demo else {}
+            kind = "system_prompt" if message.role == "system" else "observation"
+            given = {"role": message.role, "content": _content(message.content), **more}
+            history.append(_item(kind, given))
+    body: Json = {"environment": AGENT, "trajectory": steps, "history": history, "info": {}}
+    if file.model:
+        body["replay_config"] = {"agent": {"model": {"name": file.model}}}
+    return msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n"
+
+
+def _item(kind: str, given: Json) -> Json:
+    return {"message_type": kind, **given, "agent": AGENT}
+
+
+def _answer(message: Message) -> Json:
+    calls = calls_of(message.content)
+    text = _content([block for block in message.content if isinstance(block, Text | Image)])
+    given: Json = {"role": "assistant", "content": text, "thought": texts_of(message.content)}
+    given["action"] = _action(calls[0]) if calls else ""
+    # A history of which no message has `tool_calls` is read as one of thoughts and actions.
+    given["tool_calls"] = [_call(call) for call in calls]
+    blocks = [
+        without_none({"type": "thinking", "thinking": block.text, "signature": block.signature})
+        for block in thinking_of(message.content)
+        if block.redacted is None
+    ]
+    if blocks:
+        given["thinking_blocks"] = blocks
+    return _item("action", given)
+
+
+def _step(message: Message) -> Json:
+    calls, text = calls_of(message.content), texts_of(message.content)
+    action = _action(calls[0]) if calls else ""
+    return {"action": action, "observation": "", "response": text, "thought": text, "state": {}}
+
+
+def _action(call: ToolCall) -> str:
+    text = arguments_text(call)
+    try:
+        given = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return text
+    command = given.get("command")
+    if command is not None and bytes(command)[:1] == b'"':
+        return msgspec.json.decode(command, type=str)
+    return f"{call.name} {text}"
+
+
+def _call(call: ToolCall) -> Json:
+    function = {"name": call.name, "arguments": arguments_text(call)}
+    return {"id": call.call_id, "type": "function", "function": function}
+
+
+def _inner(message: Message) -> tuple[Block, ...]:
+    content = result_of(message).content
+    return (Text(text=content),) if isinstance(content, str) else content
+
+
+def _content(blocks: list[Block] | tuple[Block, ...]) -> str | list[Json]:
+    """Text alone where that says it all, else parts."""
+    if all(isinstance(block, Text) for block in blocks) and len(blocks) <= 1:
+        return texts_of(blocks)
+    parts: list[Json] = []
+    for block in blocks:
+        if isinstance(block, Text):
+            parts.append({"type": "text", "text": block.text})
+        elif isinstance(block, Image):
+            parts.append({"type": "image_url", "image_url": {"url": picture_url(block)}})
+    return parts
+
+
+# --- mini-swe-agent ---------------------------------------------------------------------------------
+
+
+def write_mini(file: SessionFile) -> bytes:
+    """mini-swe-agent's file, as its version 2 writes it, with calls. O(bytes)."""
+    messages: list[Json] = []
+    if file.system_prompt:
+        messages.append({"role": "system", "content": file.system_prompt})
+    messages += [_mini(message) for message, _ in file.messages]
+    config: Json = {"model": {"model_name": file.model}} if file.model else {}
+    if file.working_dir:
+        config["environment"] = {"cwd": file.working_dir}
+    info = {"config": config, "mini_version": __version__, "exit_status": "", "submission": ""}
+    body = {"info": info, "messages": messages, "trajectory_format": FORMAT}
+    return msgspec.json.format(msgspec.json.encode(body), indent=2) + b"\n"
+
+
+def _mini(message: Message) -> Json:
+    extra: Json = {} if message.created_at is None else {"timestamp": message.created_at}
+    if message.role == "tool":
+        result = result_of(message)
+        given: Json = {"role": "tool", "tool_call_id": result.call_id, "content": _content(_inner(message))}
+        extra["returncode"] = int(result.is_error)
+    else:
+        given = {"role": message.role, "content": _content(message.content)}
+    if message.role == "user":
+        extra["interrupt_type"] = BY_PROGRAM if is_by_program(message) else BY_USER
+    if message.role == "assistant":
+        calls = calls_of(message.content)
+        given["tool_calls"] = [_call(call) for call in calls]
+        thinking = "\n".join(block.text for block in thinking_of(message.content))
+        if thinking:
+            given["reasoning_content"] = thinking
+        extra["actions"] = [{"command": _action(call), "tool_call_id": call.call_id} for call in calls]
+        usage = report_of(message)
+        if usage is not None:
+            extra["response"] = {"usage": _usage(usage)}
+    return {**given, "extra": extra} if extra else given
+
+
+def _usage(usage: Usage) -> Json:
+    given = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+    return {
+        "prompt_tokens": given,
+        "completion_tokens": usage.output_tokens,
+        "prompt_tokens_details": {
+            "cached_tokens": usage.cache_read_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+    }

@@ -1,0 +1,1 @@
+"""Session files in general: detection, reading, repair, writing."""

@@ -1,0 +1,90 @@
+"""Our own journal, read as a recorded session: what `session/import` takes and the command line shows.
+
+A journal is opened for work by `store`; this only reads messages out of one, also out of a damaged one.
+"""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+from msgspec import Raw
+
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.messages.neutral import decode_message
+from compactd.formats.messages.parts import NULL
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Message
+
+_MARK = b',"crc":"'
+_TAIL_BYTES = len(b',"crc":"00000000"}')
+
+_Journalled = tuple[Message, Raw]
+
+
+def read(data: bytes) -> SessionFile:
+    """The session in `data`: the messages from the first to the one it stands at, compacted or not.
+
+    Other branches are left out, and summaries, whose originals are all there. A record whose checksum is
+    wrong is left out with a warning. Cost: O(bytes).
+    """
+    session = Collected("compactd")
+    whole = _checked(data, session)
+    messages: dict[str, _Journalled] = {}
+    parents: dict[str, str | None] = {}
+    leaf: str | None = None
+    for number, record in records(whole, session.warn):
+        kind, entry_id = text_field(record, "type"), text_field(record, "id")
+        if kind == "session":
+            session.session_id = entry_id
+            session.working_dir = text_field(record, "working_dir")
+        elif kind == "leaf":
+            leaf = text_field(record, "entry_id")
+        elif kind == "model":
+            session.model = text_field(record, "model")
+        elif kind == "settings":
+            session.title = text_field(record, "title") or session.title
+            session.system_prompt = text_field(record, "system_prompt") or session.system_prompt
+        elif entry_id is not None and kind in ("message", "compaction", "prune"):
+            parents[entry_id] = text_field(record, "parent")
+            leaf = entry_id
+            if kind == "compaction":
+                session.compactions += 1
+            if kind == "message":
+                try:
+                    raw = record.get("message", NULL)
+                    messages[entry_id] = (decode_message(raw), raw)
+                except CompactdError as error:
+                    session.warn(f"line {number} was left out: {error.message}")
+    session.messages.extend(_path(leaf, parents, messages))
+    return session.finished()
+
+
+def _path(
+    leaf: str | None, parents: dict[str, str | None], messages: dict[str, _Journalled]
+) -> list[_Journalled]:
+    path: list[_Journalled] = []
+    seen: set[str] = set()
+    while leaf is not None and leaf not in seen:
+        seen.add(leaf)
+        if leaf in messages:
+            path.append(messages[leaf])
+        leaf = parents.get(leaf)
+    return path[::-1]
+
+
+def _checked(data: bytes, session: Collected) -> bytes:
+    """The lines whose checksum is right; of the others a warning each."""
+    good: list[bytes] = []
+    lines = data.rstrip(b"\n").split(b"\n")
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text:
+            continue
+        if text[-_TAIL_BYTES:] == b'%s%08x"}' % (_MARK, crc32(text[:-_TAIL_BYTES])):
+            good.append(text)
+        elif number == len(lines):
+            session.warn(f"line {number}, the last one, is cut off and was left out")
+        else:
+            session.warn(f"line {number} is damaged and was left out")
+    return b"\n".join(good)

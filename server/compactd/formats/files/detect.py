@@ -1,0 +1,166 @@
+"""Which program wrote a session file, and the session in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from itertools import islice
+from pathlib import Path
+
+from compactd.formats.files import messages_file
+from compactd.formats.files.detect_program import LOOKED_AT, of_document, of_list, of_record
+from compactd.formats.files.directory_session import gathered
+from compactd.formats.files.documents import document, is_whole
+from compactd.formats.files.lines import records
+from compactd.formats.files.session_file import SessionFile
+from compactd.formats.files.source import bytes_of
+from compactd.formats.messages.parts import first_byte
+from compactd.protocol.errors import CompactdError, FormatNotSupported, InvalidParams
+
+_MODULES = {
+    "compactd": "files.compactd_file",
+    "claude-code": "agents.claude_code",
+    "pi": "agents.pi",
+    "codex": "agents.codex",
+    "gemini-cli": "agents.gemini_cli",
+    "cline": "agents.cline",
+    "opencode": "agents.opencode",
+    "swe-agent": "agents.swe_agent",
+    "mini-swe-agent": "agents.mini_swe_agent",
+    "openhands": "agents.openhands",
+    "aider": "agents.aider",
+    "klaude": "agents.klaude",
+    "opal": "agents.opal",
+}
+
+SUPPORTED = (*_MODULES, *messages_file.SHAPES)
+"""Names of the session file formats that can be read."""
+
+NAMES = {
+    "compactd": "compactd",
+    "claude-code": "Claude Code",
+    "pi": "pi",
+    "codex": "Codex CLI",
+    "gemini-cli": "Gemini CLI",
+    "cline": "Cline",
+    "opencode": "OpenCode",
+    "swe-agent": "SWE-agent",
+    "mini-swe-agent": "mini-swe-agent",
+    "openhands": "OpenHands",
+    "aider": "aider",
+    "klaude": "klaude",
+    "opal": "Opal",
+    "openai": "OpenAI messages",
+    "anthropic": "Anthropic messages",
+    "gemini": "Gemini contents",
+    "openai_responses": "OpenAI Responses items",
+    "neutral": "neutral messages",
+}
+"""What people call them."""
+
+_STARTS = {
+    b"SQLite format 3\0": (
+        "it is a SQLite database; OpenCode's, since 2026, gives its sessions out by `opencode export`"
+    ),
+    b"\x1f\x8b": "it is packed with gzip: unpack it first",
+    b"PK\x03\x04": "it is a zip archive: unpack it first",
+    b"\x28\xb5\x2f\xfd": "it is packed with zstd: unpack it first",
+}
+_DETS = b"\x00\xab\xcd\xef"
+"""Bytes 4 to 8 of Erlang's tables (stdlib's dets.hrl, its cookie): Opal's sessions since 2026-02."""
+
+_AIDER = (b"# aider chat started at ", b"\n# aider chat started at ")
+
+
+def detect(data: bytes) -> str | None:
+    """The format of the session file `data`, one of `SUPPORTED`; none where it is not known. O(bytes)."""
+    start = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if start not in (b"{", b"["):
+        is_aider = data.startswith(_AIDER[0]) or _AIDER[1] in data
+        return "aider" if is_aider else messages_file.shape_of(data)
+    # A document may hold a message a line: where its own first line is no object, its lines say nothing.
+    if _begins_with_object(data):
+        name = _by_lines(data) or _by_document(data)
+    else:
+        name = _by_document(data) or (None if is_whole(data) else _by_lines(data))
+    return name or messages_file.shape_of(data)
+
+
+def _begins_with_object(data: bytes) -> bool:
+    first = next(records(data[: data.find(b"\n") + 1] or data, _unsaid), None)
+    return first is not None
+
+
+def _by_lines(data: bytes) -> str | None:
+    for _, record in islice(records(data, _unsaid), LOOKED_AT):
+        try:
+            name = of_record(record)
+        except CompactdError:
+            continue
+        if name is not None and not (name == "opal" and "messages" in record):
+            return name
+    return None
+
+
+def _by_document(data: bytes) -> str | None:
+    try:
+        found = document(data, _unsaid)
+        return of_document(found) if isinstance(found, dict) else of_list(found)
+    except CompactdError:
+        return None
+
+
+def _unsaid(text: str) -> None:
+    """What is wrong with the file is told by the reader."""
+
+
+def read(source: Path | bytes, format: str | None = "auto") -> SessionFile:
+    """The session in a file, or in its bytes.
+
+    `format` is one of `SUPPORTED`; `auto` finds it out. A path may name a session that is a folder of files
+    (`gathering`). What could not be read is told in `warnings`. Raises `FormatNotSupported` where the format
+    is not known, with the list of those that are; `InvalidParams` where the file cannot be opened or does
+    not hold what its format demands; `LimitExceeded` for one that is too large. Cost: O(bytes).
+    """
+    data = source if isinstance(source, bytes) else gathered(source, bytes_of(source))
+    name = detect(data) if format in (None, "auto") else format
+    if name is None:
+        raise _unknown(f"this file's format is not known{_guess(data)}")
+    reader = reader_of(name)
+    if reader is None:
+        raise _unknown(f"the format {name!r} is not known", name)
+    return reader(data)
+
+
+def reader_of(name: str) -> Callable[[bytes], SessionFile] | None:
+    """What reads files of the format `name`; none where it is not known."""
+    if name in messages_file.SHAPES:
+        return lambda data: messages_file.read(data, name)
+    if name not in _MODULES:
+        return None
+    # Loaded at the first need: a daemon answers before most clients import anything.
+    reader: Callable[[bytes], SessionFile] = import_module(f"compactd.formats.{_MODULES[name]}").read
+    return reader
+
+
+def _guess(data: bytes) -> str:
+    """What the file is instead, where that shows."""
+    for start, what in _STARTS.items():
+        if data.startswith(start):
+            return f": {what}"
+    if data[4:8] == _DETS:
+        return ": it is an Erlang table, as Opal keeps its sessions; only Opal reads it"
+    if b"\0" in data[:8192]:
+        return ": it looks binary"
+    if first_byte(data[:64]) == b"<":
+        return ": it looks like HTML"
+    return ""
+
+
+def _unknown(what: str, format: str | None = None) -> FormatNotSupported:
+    return FormatNotSupported(
+        f"{what}; those that are: {', '.join(SUPPORTED)}", format=format, supported=list(SUPPORTED)
+    )
+
+
+__all__ = ["NAMES", "SUPPORTED", "InvalidParams", "detect", "read", "reader_of"]

@@ -1,0 +1,141 @@
+"""Which program wrote a session file: told by what its records say, never by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from compactd.formats.agents.klaude import MESSAGES as KLAUDE
+from compactd.formats.agents.mini_swe_agent import COMMAND
+from compactd.formats.messages.lenient_json import (
+    Given,
+    is_list,
+    is_object,
+    is_text,
+    object_in,
+    objects_in,
+    text_in,
+)
+from compactd.formats.messages.parts import NULL, elements, fields
+from compactd.formats.messages.shapes import is_responses_item
+
+LOOKED_AT = 200
+"""Records that are looked at: Claude Code's files can begin with many that hold no message."""
+
+_CODEX = ("session_meta", "turn_context", "response_item", "event_msg", "compacted")
+_CLINE_FIELDS = ("modelInfo", "metrics", "isSummary", "condenseParent", "conversationHistoryIndex")
+_CLINE_TEXTS = ("<task>", "<feedback>", "<environment_details>", "<user_message>")
+"""How Cline's and Roo's extension mark a user's words (src/core/task/index.ts, 2026-11)."""
+
+
+def of_record(record: Given) -> str | None:
+    """The format of a file of one object a line that has this record; none where it says nothing."""
+    kind = text_in(record, "type")
+    if "seq" in record and "crc" in record:
+        return "compactd"
+    if kind == "session" and "id" in record and "timestamp" in record:
+        return "pi"
+    if kind in _CODEX and is_object(record.get("payload", NULL)):
+        return "codex"
+    if kind in KLAUDE and is_object(record.get("data", NULL)):
+        return "klaude"
+    if kind in ("user", "assistant") and "message" in record and ("uuid" in record or "sessionId" in record):
+        return "claude-code"
+    if "$set" in record or "$rewindTo" in record or _is_gemini_cli(record):
+        return "gemini-cli"
+    if "current_id" in record and "session_id" in record:
+        return "opal"
+    if "parent_id" in record and "is_error" in record and is_text(record.get("role", NULL)):
+        return "opal"
+    if is_event(record):
+        return "openhands"
+    if "record_type" in record or (not kind and "timestamp" in record and "instructions" in record):
+        return "codex"  # until 2025-09
+    return "codex" if is_responses_item(record) else None
+
+
+def _is_gemini_cli(record: Given) -> bool:
+    if "projectHash" in record and "sessionId" in record:
+        return True
+    return text_in(record, "type") in ("user", "gemini") and {"id", "timestamp", "content"} <= record.keys()
+
+
+def is_event(record: Given) -> bool:
+    """True for an event of OpenHands, of its SDK or of version 0."""
+    if "source" not in record or "timestamp" not in record:
+        return False
+    if is_text(record.get("kind", NULL)) and "id" in record:
+        return True
+    is_action = is_text(record.get("action", NULL)) and is_object(record.get("args", NULL))
+    return is_action or (is_text(record.get("observation", NULL)) and "content" in record)
+
+
+def of_document(about: Given) -> str | None:
+    """The format of a file that is one object."""
+    if text_in(about, "trajectory_format").startswith("mini-swe-agent"):
+        return "mini-swe-agent"
+    if is_list(about.get("history", NULL)):
+        history = objects_in(about, "history")
+        if any("role" in one and "parts" not in one for one in history[:LOOKED_AT]):
+            return "swe-agent" if "trajectory" in about or "environment" in about else None
+        if any(is_event(one) for one in history[:LOOKED_AT]):
+            return "openhands"
+    for name in ("events", "items"):
+        if any(is_event(one) for one in objects_in(about, name)[:LOOKED_AT]):
+            return "openhands"
+    if "projectHash" in about and "sessionId" in about:
+        return "gemini-cli"
+    messages = objects_in(about, "messages")[:LOOKED_AT]
+    if "sessionId" in about and any(_is_gemini_cli(one) for one in messages):
+        return "gemini-cli"
+    if {"sessionId", "agent", "version"} <= about.keys() and messages:
+        return "cline"
+    if "info" in about and _is_mini(object_in(about, "info"), messages):
+        return "mini-swe-agent"
+    return of_messages(messages)
+
+
+def _is_mini(info: Given, messages: Sequence[Given]) -> bool:
+    return "mini_version" in info or ("exit_status" in info and "model_stats" in info and bool(messages))
+
+
+def of_list(raws: Sequence[Raw]) -> str | None:
+    """The format of a file that is one list."""
+    objects = [fields(raw, "$", "an element") for raw in raws[:LOOKED_AT] if is_object(raw)]
+    if any(is_event(one) for one in objects):
+        return "openhands"
+    if _is_plain_mini(objects):
+        return "mini-swe-agent"
+    return of_messages(objects)
+
+
+def of_messages(messages: Sequence[Given]) -> str | None:
+    """The format of a list of messages, where they say it."""
+    if any(is_object(one.get("info", NULL)) and is_list(one.get("parts", NULL)) for one in messages):
+        return "opencode"
+    if any(_is_cline(one) for one in messages):
+        return "cline"
+    return None
+
+
+def _is_cline(message: Given) -> bool:
+    if text_in(message, "role") not in ("user", "assistant") or "parts" in message:
+        return False
+    if any(name in message for name in _CLINE_FIELDS):
+        return True
+    content = message.get("content", NULL)
+    if not is_list(content) or text_in(message, "role") != "user":
+        return False
+    texts = [fields(raw, "$", "a block") for raw in elements(content, "$") if is_object(raw)]
+    return any(text_in(one, "text").startswith(_CLINE_TEXTS) for one in texts)
+
+
+def _is_plain_mini(messages: Sequence[Given]) -> bool:
+    """Messages of nothing but words, each answer with one fenced command, each reply its output."""
+    answers = [text_in(one, "content") for one in messages if text_in(one, "role") == "assistant"]
+    if not answers or any(one.keys() - {"role", "content", "timestamp"} for one in messages):
+        return False
+    told = [text_in(one, "content") for one in messages if text_in(one, "role") == "user"]
+    has_output = any(text.startswith(("<returncode>", "Observation: ")) for text in told)
+    return has_output and COMMAND.search(answers[0]) is not None

@@ -1,0 +1,270 @@
+"""What is wrong with a recorded session, and the same without it.
+
+Findings are of two kinds: of the file (torn, damaged or repeated lines, records of unknown types), which its
+reader passes over, and of the conversation (results without calls, roles that cannot be), which a provider
+would refuse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from compactd.core.history.entries import Item, is_summary
+from compactd.core.history.projection import Projection, project
+from compactd.core.tokens.counting import Chars4
+from compactd.formats.agents.opal import LEAD
+from compactd.formats.files.messages_file import SHAPES, read
+from compactd.formats.files.session_file import Line, SessionFile, has_content
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.formats.messages.roles import with_roles
+from compactd.protocol.messages import Block, Message, Meta, Role, Text, ToolCall, ToolResult
+
+REPAIRS = {
+    "missing_result": ("call without result", "call {call} was given no result"),
+    "orphan_result": ("orphan result", "the result of {call} has no call before it"),
+    "duplicate_result": ("duplicate result", "{call} has a result already"),
+    "moved_result": ("late result", "the result of {call} does not stand next to it"),
+    "renamed_call": ("duplicate call id", "the id {call} was in use already"),
+    "empty_message": ("empty message", "there is nothing in it"),
+}
+"""By `core.projection.Repair.kind`: (name of the finding, what is wrong)."""
+
+_LIKELY_BYTES = 40
+"""A line this short may come twice and mean it."""
+
+
+class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that is wrong."""
+
+    kind: str
+    text: str
+    message: int | None = None
+    """The number of the message, counted from 1."""
+    line: int | None = None
+    """The number of the line, counted from 1."""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """A session, and what is wrong with it."""
+
+    findings: tuple[Finding, ...]
+    """Of the file first, then of the conversation in its order."""
+    mended: SessionFile
+    """The session without what is wrong with the conversation."""
+
+
+def diagnose(data: bytes, file: SessionFile) -> Diagnosis:
+    """What is wrong with `data`, which reads as `file`. O(bytes)."""
+    found, data, file = _in_known_roles(data, file)
+    found += _of_file(data, file)
+    lines, places = _once(file, found)
+    projection = project([_item(place, message) for place, (message, _) in enumerate(lines)], Chars4())
+    found += _of_projection(projection, [origin for origin, _ in places], len(lines))
+    mended = _rebuilt(file, projection, lines, places)
+    return Diagnosis(findings=tuple(found), mended=mended)
+
+
+def _in_known_roles(data: bytes, file: SessionFile) -> tuple[list[Finding], bytes, SessionFile]:
+    """(what was wrong with the roles of a list of messages, the list in roles that it can have)."""
+    if file.format not in SHAPES or not any(" was left out" in warning for warning in file.warnings):
+        return [], data, file
+    mended, changed = with_roles(data)
+    if not changed:
+        return [], data, file
+    found = [Finding(kind="wrong role", text=what, message=number) for number, what in changed]
+    return found, mended, read(mended, file.format)
+
+
+# --- the file ---------------------------------------------------------------------------------------
+
+
+def _of_file(data: bytes, file: SessionFile) -> Iterator[Finding]:
+    for warning in file.warnings:
+        yield Finding(kind=_kind_of(warning), text=warning, line=_line_in(warning))
+    if not data[:4096].lstrip().startswith(b"{"):
+        return
+    seen: dict[bytes, int] = {}
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        text = line.strip()
+        if len(text) < _LIKELY_BYTES or not text.startswith(b"{") or _is_departure(text):
+            continue
+        first = seen.setdefault(text, number)
+        if first != number:
+            yield Finding(kind="repeated line", text=f"the same as line {first}", line=number)
+
+
+def _is_departure(line: bytes) -> bool:
+    """Whether Claude Code wrote that a message left its queue. Two that leave at once have equal rows."""
+    return b'"queue-operation"' in line and (b'"remove"' in line or b'"dequeue"' in line)
+
+
+def _kind_of(warning: str) -> str:
+    if "cut off" in warning:
+        return "torn line" if warning.startswith("line") else "torn file"
+    if "U+FFFD" in warning:
+        return "broken text"
+    if "is damaged" in warning or "is not a JSON object" in warning:
+        return "damaged line"
+    if "role" in warning:
+        return "wrong role"
+    return "unknown record" if "unknown" in warning else "left out"
+
+
+def _line_in(warning: str) -> int | None:
+    words = warning.replace(":", " ").replace(",", " ").split()
+    return int(words[1]) if words[:1] == ["line"] and words[1:2] and words[1].isdigit() else None
+
+
+# --- the conversation -------------------------------------------------------------------------------
+
+_Place = tuple[int, int]
+"""(the message's place in the file, the same counted among all that it was cut into)."""
+
+
+def _once(file: SessionFile, found: list[Finding]) -> tuple[list[Line], list[_Place]]:
+    """The messages in roles that they can have, each summary and each id once."""
+    lines: list[Line] = []
+    places: list[_Place] = []
+    ids: set[str] = set()
+    summaries: dict[str, int] = {}
+    for origin, (message, raw) in enumerate(file.messages):
+        number = origin + 1
+        text = _text(message)
+        if text and text in summaries and message.role == "user":
+            first = summaries[text]
+            found.append(
+                Finding(kind="summary twice", text=f"message {first} is the same summary", message=number)
+            )
+            continue
+        if message.id is not None and message.id in ids:
+            if _was_said(lines, message):
+                told = f"the id {message.id} and its words again"
+                found.append(Finding(kind="duplicate message", text=told, message=number))
+                continue
+            told = f"the id {message.id} again, with other words"
+            found.append(Finding(kind="duplicate id", text=told, message=number))
+            message = replace(message, id=None)
+            raw = Raw(encode_message(message))
+        if message.id is not None:
+            ids.add(message.id)
+        if not is_summary(message) and _is_unmarked_summary(message, text):
+            found.append(
+                Finding(kind="summary unmarked", text="a summary that looks like a request", message=number)
+            )
+            message = replace(message, meta=Meta(type="compaction_summary"))
+            raw = Raw(encode_message(message))
+        if is_summary(message) and text:
+            summaries[text] = number
+        pieces = list(_in_roles(message))
+        if len(pieces) != 1 or pieces[0] is not message:
+            told = f"{message.role} cannot say all that stands in it"
+            found.append(Finding(kind="wrong role", text=told, message=number))
+        for piece in pieces:
+            lines.append((piece, raw) if piece is message else (piece, Raw(encode_message(piece))))
+            places.append((origin, len(lines) - 1))
+    return lines, places
+
+
+def _was_said(lines: Sequence[Line], message: Message) -> bool:
+    """True where a message before has this one's id and words."""
+    return any(line[0].id == message.id and line[0].content == message.content for line in lines)
+
+
+def _is_unmarked_summary(message: Message, text: str) -> bool:
+    is_marked = message.meta is not None and (message.meta.type is not None or message.meta.kind is not None)
+    return message.role == "user" and not is_marked and text[: len(LEAD)].lower() == LEAD
+
+
+def _text(message: Message) -> str:
+    """All that a message says, where it is nothing but text."""
+    if not all(isinstance(block, Text) for block in message.content):
+        return ""
+    return "\n".join(block.text for block in message.content if isinstance(block, Text)).strip()
+
+
+def _in_roles(message: Message) -> Iterator[Message]:
+    """The message in the roles that its blocks can have: itself, where it has them already."""
+    runs: list[tuple[Role, list[Block]]] = []
+    for block in message.content:
+        role = _role(message.role, block)
+        if not runs or runs[-1][0] != role:
+            runs.append((role, []))
+        runs[-1][1].append(block)
+    if len(runs) <= 1 and (not runs or runs[0][0] == message.role):
+        yield message
+        return
+    for number, (role, blocks) in enumerate(runs):
+        first = number == 0
+        yield replace(
+            message,
+            role=role,
+            content=tuple(blocks),
+            id=message.id if first else None,
+            usage=message.usage if role == "assistant" else None,
+            meta=message.meta if role == message.role else None,
+        )
+
+
+def _role(role: Role, block: Block) -> Role:
+    match block:
+        case ToolCall():
+            return "assistant"
+        case ToolResult():
+            return "tool" if role not in ("user", "tool") else role
+        case _:
+            return "user" if role == "tool" else role
+
+
+def _item(place: int, message: Message) -> Item:
+    return Item(entry_id=str(place), body=message, tokens=0)
+
+
+def _of_projection(projection: Projection, origins: Sequence[int], count: int) -> Iterator[Finding]:
+    open_calls = {block.call_id for block in _last_answer(projection, count)}
+    for repair in projection.repairs:
+        if repair.kind == "missing_result" and repair.call_id in open_calls:
+            continue  # the session ended while its calls ran
+        kind, text = REPAIRS.get(repair.kind, (repair.kind, repair.kind))
+        place = None if repair.entry_id is None else origins[int(repair.entry_id)] + 1
+        yield Finding(kind=kind, text=text.format(call=repair.call_id), message=place)
+
+
+def _last_answer(projection: Projection, count: int) -> list[ToolCall]:
+    """The calls of the session's last message, which nothing followed."""
+    for projected in reversed(projection.messages):
+        if projected.entry_id is not None:
+            is_last = int(projected.entry_id) == count - 1
+            return [b for b in projected.message.content if isinstance(b, ToolCall)] if is_last else []
+    return []
+
+
+def _rebuilt(
+    file: SessionFile, projection: Projection, lines: Sequence[Line], places: Sequence[_Place]
+) -> SessionFile:
+    """The session of the projected messages, compactions where they were."""
+    messages: list[Line] = []
+    now: dict[int, int] = {}
+    for projected in projection.messages:
+        message = projected.message
+        if not has_content(message.content) and message.role != "tool":
+            continue
+        if projected.entry_id is not None:
+            at = int(projected.entry_id)
+            now.setdefault(places[at][0], len(messages))
+            if message == lines[at][0]:
+                messages.append(lines[at])
+                continue
+        messages.append((message, Raw(encode_message(message))))
+    return replace(
+        file,
+        messages=tuple(messages),
+        compactions=sum(is_summary(message) for message, _ in messages),
+        first_kept=tuple((now[a], now[b]) for a, b in file.first_kept if a in now and b in now),
+        pinned=tuple(
+            (now[a], tuple(now[b] for b in kept if b in now)) for a, kept in file.pinned if a in now
+        ),
+        warnings=(),
+    )

@@ -1,0 +1,244 @@
+"""What of a session a file does not hold: the session beside what the file reads as, message by message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import USER, author_of
+from compactd.formats.files.outgoing import arguments_object, is_summary_of, passes_for_typed, report_of
+from compactd.formats.files.session_file import SessionFile
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Meta,
+    Opaque,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+
+_NEAR = 8
+"""Messages further on that one is looked for among, where those at hand differ."""
+
+Loss = tuple[int | None, str]
+"""(place of the message, none for the session itself; what is lost)."""
+
+
+def losses(before: SessionFile, after: SessionFile) -> Iterator[Loss]:
+    """What `before`, in pieces, has and `after`, what its file reads as, has not; in order.
+
+    An id or a time that the file adds is no loss. O(messages).
+    """
+    yield from ((None, what) for what in _about(before, after))
+    places: dict[int, int] = {}
+    at = 0
+    for place, (message, _) in enumerate(before.messages):
+        found = _place(message, after, at)
+        if found is None:
+            yield place, _what(message)
+            continue
+        at = found + 1
+        places[place] = found
+        for what in _changed(message, after.messages[found][0]):
+            yield place, what
+    yield from _kept(before, after, places)
+
+
+def _about(before: SessionFile, after: SessionFile) -> Iterator[str]:
+    # Formats that have no place for a system prompt beside the messages hold it as the first of them.
+    first = after.messages[0][0] if after.messages else None
+    prompt = _text(first) if first is not None and first.role == "system" else after.system_prompt
+    for name, was, comes in (
+        ("the session's id", before.session_id, after.session_id),
+        ("the title", before.title, after.title),
+        ("the model", before.model, after.model),
+        ("the working directory", before.working_dir, after.working_dir),
+        ("the system prompt", before.system_prompt, prompt),
+    ):
+        if was and was != comes:
+            is_bare = name == "the model" and comes is not None and was.endswith(f"/{comes}")
+            yield "the model's provider" if is_bare else name
+
+
+def _place(message: Message, after: SessionFile, start: int) -> int | None:
+    """Where the message stands in `after`: the next one that says the same, else one that could be it."""
+    near = range(start, min(start + _NEAR, len(after.messages)))
+    key = _key(message)
+    same = next((at for at in near if _key(after.messages[at][0]) == key), None)
+    if same is not None:
+        return same
+    return next((at for at in near if _could_be(message, after.messages[at][0])), None)
+
+
+def _key(message: Message) -> tuple[str, str, tuple[str, ...]]:
+    calls = tuple(block.call_id for block in message.content if isinstance(block, ToolCall | ToolResult))
+    return message.role, _text(message), calls
+
+
+def _could_be(message: Message, other: Message) -> bool:
+    if message.role != other.role or is_summary_of(message) != is_summary_of(other):
+        return False
+    mine, theirs = _key(message)[2], _key(other)[2]
+    if mine or theirs:
+        return mine == theirs
+    return message.id is not None and message.id == other.id
+
+
+def _text(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, Text))
+
+
+def _what(message: Message) -> str:
+    if message.role == "system":
+        return "a system message in the middle has no place"
+    return "the summary has no place" if is_summary_of(message) else "the message has no place"
+
+
+def _changed(was: Message, comes: Message) -> Iterator[str]:
+    yield from _content_changed(was.content, comes.content)
+    if was.id is not None and was.id != comes.id:
+        yield "the message's id"
+    if was.created_at is not None and not _same_time(was.created_at, comes.created_at):
+        yield "the time"
+    reported = report_of(was)
+    if reported is not None and reported != report_of(comes):
+        yield "the usage report" if report_of(comes) is None else "part of the usage report"
+    if was.stop_reason is not None and was.stop_reason != comes.stop_reason:
+        yield "the stop reason"
+    if was.meta is not None:
+        yield from _meta_changed(was.meta, comes.meta or Meta())
+    is_marked = was.meta is not None and bool(was.meta.synthetic or was.meta.kind or was.meta.type)
+    if not is_marked and _passes(was, comes):
+        yield "that no person wrote part of it"
+
+
+def _passes(was: Message, comes: Message) -> bool:
+    """True where what no person typed will be taken for typed."""
+    foreign = {
+        block.text for block in was.content if isinstance(block, Text) and passes_for_typed(was, block)
+    }
+    return bool(foreign) and any(
+        isinstance(block, Text) and block.text in foreign and author_of(comes, block) == USER
+        for block in comes.content
+    )
+
+
+def _same_time(was: float, comes: float | None) -> bool:
+    return comes is not None and abs(was - comes) < 0.002
+
+
+def _meta_changed(was: Meta, comes: Meta) -> Iterator[str]:
+    if was.type != comes.type:
+        yield "that it is a summary"
+    if was.synthetic and not comes.synthetic:
+        yield "that no person wrote it"
+    if was.kind is not None and was.kind != comes.kind:
+        yield f"that it is of the kind {was.kind}"
+    if was.pinned and not comes.pinned:
+        yield "that it is pinned"
+    if (was.read_files, was.modified_files) != (comes.read_files, comes.modified_files):
+        yield "the files that the summary lists"
+
+
+def _content_changed(was: Sequence[Block], comes: Sequence[Block]) -> Iterator[str]:
+    mine, theirs = list(map(_plain, was)), list(map(_plain, comes))
+    if mine == theirs:
+        return
+    if sorted(map(repr, mine)) == sorted(map(repr, theirs)):
+        yield "the order of its blocks"
+        return
+    left = [repr(one) for one in theirs]
+    told: set[str] = set()
+    for block, plain in zip(was, mine, strict=True):
+        if repr(plain) in left:
+            left.remove(repr(plain))
+            continue
+        what = _block_lost(block, comes)
+        if what not in told:
+            told.add(what)
+            yield what
+
+
+def _plain(block: Block) -> object:
+    """What a block says, however it is written."""
+    match block:
+        case ToolCall():
+            return "call", block.call_id, block.name, _value(arguments_object(block))
+        case ToolResult():
+            content = (Text(text=block.content),) if isinstance(block.content, str) else block.content
+            return "result", block.call_id, block.is_error, tuple(_plain(inner) for inner in content)
+        case Opaque() | Unknown():
+            return "opaque", _value(block.raw)
+        case Text() | Document():
+            return msgspec.structs.replace(block, meta=None)
+        case _:
+            return block
+
+
+def _value(raw: Raw) -> object:
+    try:
+        return repr(msgspec.json.decode(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return bytes(raw)
+
+
+def _block_lost(block: Block, comes: Sequence[Block]) -> str:
+    match block:
+        case Text():
+            return "how its text is cut into blocks" if _joined([block], comes) else "part of its text"
+        case Thinking():
+            same = any(isinstance(one, Thinking) and one.text == block.text for one in comes)
+            return "the signature of its thinking" if same else "its thinking"
+        case Image():
+            return "a picture"
+        case Document():
+            return "a document"
+        case ToolCall():
+            return "the call's arguments" if _has_call(block, comes) else "a call"
+        case ToolResult():
+            return _result_lost(block, comes)
+        case _:
+            return "what only its provider understands"
+
+
+def _joined(blocks: Sequence[Text], comes: Sequence[Block]) -> bool:
+    whole = "\n".join(one.text for one in comes if isinstance(one, Text))
+    return all(block.text in whole for block in blocks)
+
+
+def _has_call(call: ToolCall, comes: Sequence[Block]) -> bool:
+    return any(isinstance(one, ToolCall) and one.call_id == call.call_id for one in comes)
+
+
+def _result_lost(result: ToolResult, comes: Sequence[Block]) -> str:
+    other = next((one for one in comes if isinstance(one, ToolResult)), None)
+    if other is None:
+        return "the result"
+    if _shown(result) != _shown(other):
+        return "what is no text in its result"
+    return (
+        "that the call failed" if result.is_error != other.is_error else "how its result is cut into blocks"
+    )
+
+
+def _shown(result: ToolResult) -> tuple[object, ...]:
+    inner = () if isinstance(result.content, str) else result.content
+    return tuple(_plain(block) for block in inner if not isinstance(block, Text))
+
+
+def _kept(before: SessionFile, after: SessionFile, places: dict[int, int]) -> Iterator[Loss]:
+    """Which messages stayed beside a summary."""
+    tails, pins = dict(after.first_kept), dict(after.pinned)
+    for place, kept in before.first_kept:
+        if place in places and tails.get(places[place]) != places.get(kept):
+            yield place, "which messages stayed beside the summary"
+    for place, kept_places in before.pinned:
+        if place in places and pins.get(places[place]) != tuple(places.get(one) for one in kept_places):
+            yield place, "which older messages stayed beside the summary"

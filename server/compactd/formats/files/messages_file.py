@@ -1,0 +1,153 @@
+"""Session files that hold a list of messages in a provider's shape or in ours, and little else.
+
+A JSON array, an object with `messages` (Gemini: `contents`), or one message a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd.core.authors.authors import begins_as_observation, is_named_user
+from compactd.formats.files.documents import opened
+from compactd.formats.files.lines import Warn, records
+from compactd.formats.files.session_file import Collected, SessionFile, text_field
+from compactd.formats.messages import anthropic, gemini, neutral, openai, openai_responses
+from compactd.formats.messages.lenient_json import is_list
+from compactd.formats.messages.parts import NULL, elements, fields, first_byte
+from compactd.formats.messages.shapes import is_responses_item, shape_of_message
+from compactd.formats.messages.tools import decode_tools, encode_tool
+from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.protocol.messages import Message, Text
+
+_READ = {
+    "openai": openai.read_message,
+    "anthropic": anthropic.read_message,
+    "gemini": gemini.read_message,
+    "neutral": neutral.decode_message,
+    "openai_responses": openai_responses.read_message,
+}
+
+SHAPES = tuple(_READ)
+
+
+def read(data: bytes, shape: str) -> SessionFile:
+    """The session in `data`, its messages in `shape`, one of `SHAPES`.
+
+    A message that cannot be read is left out with a warning. Raises `InvalidParams` where there is no list of
+    messages. Cost: O(bytes).
+    """
+    session = Collected(shape)
+    about, raws = _opened(data, session.warn)
+    session.model = text_field(about, "model")
+    session.title = text_field(about, "title")
+    session.session_id = text_field(about, "session_id") or text_field(about, "sessionId")
+    session.working_dir = text_field(about, "working_dir") or text_field(about, "cwd")
+    prompts = (text_field(about, name) for name in ("system", "system_prompt", "instructions"))
+    session.system_prompt = next(filter(None, prompts), None)
+    session.tools = _tools(session, about)
+    for index, raw in enumerate(raws):
+        try:
+            message = _READ[shape](raw, f"$.messages[{index}]")
+        except CompactdError as error:
+            session.warn(f"message {index + 1} was left out: {error.message}")
+        else:
+            own = _without_claim(message)
+            source = raw if shape == "neutral" and own is message else None
+            _take(session, own, source, joins=shape == "openai_responses")
+    return session.finished()
+
+
+def _tools(session: Collected, about: dict[str, Raw]) -> tuple[Raw, ...]:
+    """The tools that the model was offered, in neutral shape."""
+    if not is_list(about.get("tools", NULL)):
+        return ()
+    found: list[Raw] = []
+    for index, raw in enumerate(elements(about["tools"], "$.tools")):
+        try:
+            found += [encode_tool(tool) for tool in decode_tools(raw, f"$.tools[{index}]")]
+        except CompactdError as error:
+            session.warn(f"tool {index + 1} was left out: {error.message}")
+    return tuple(found)
+
+
+def _without_claim(message: Message) -> Message:
+    """`message` without the user's name on texts that begin as a tool's output. A client may say that a
+    person typed such a text, a file may not. O(blocks)."""
+    if message.role != "user":
+        return message
+    texts = [block for block in message.content if isinstance(block, Text)]
+    claimed = [text for text in texts if is_named_user(message, text) and begins_as_observation(text.text)]
+    if not claimed:
+        return message
+    meta = message.meta and replace(message.meta, author=None)
+    content = tuple(Text(text=block.text) if block in claimed else block for block in message.content)
+    return replace(message, meta=meta, content=content)
+
+
+def _take(session: Collected, message: Message, source: Raw | None, joins: bool) -> None:
+    last = session.messages[-1][0] if session.messages else None
+    if joins and last is not None and last.role == message.role == "assistant":
+        # An answer is several items: reasoning, words, calls.
+        session.messages.pop()
+        message = replace(last, content=(*last.content, *message.content))
+    if message.meta is not None and message.meta.type == "compaction_summary":
+        session.compactions += 1
+    if source is None:
+        session.take(message)
+    else:
+        session.messages.append((message, source))
+
+
+def shape_of(data: bytes) -> str | None:
+    """Which of `SHAPES` the messages in `data` have; none where it holds no messages.
+
+    Messages that look the same in all of them are `openai`'s. Cost: O(bytes).
+    """
+    try:
+        about, raws = _opened(data, lambda _: None)
+        messages = [fields(raw, "$", "a message") for raw in raws]
+    except CompactdError:
+        return None
+    named = text_field(about, "format")
+    if named in SHAPES:
+        return named  # as our own exports say it
+    if any(is_responses_item(message) for message in messages):
+        return "openai_responses"
+    if "contents" in about or any(is_list(message.get("parts", NULL)) for message in messages):
+        return "gemini"
+    if not messages or not any("role" in message for message in messages):
+        return None
+    for message in messages:
+        shape = shape_of_message(message)
+        if shape is not None:
+            return shape
+    return "openai"
+
+
+def _opened(data: bytes, warn: Warn) -> tuple[dict[str, Raw], Sequence[Raw]]:
+    """(what the file says beside its messages, the messages)."""
+    whole = _message_alone(data)
+    if whole is not None:
+        return {}, [whole]
+    try:
+        return opened(data, warn, "messages", "contents", "input", "history")
+    except InvalidParams as error:
+        lines = [Raw(msgspec.json.encode(record)) for _, record in records(data, warn) if "role" in record]
+        if not lines and error.data.get("path") != "$":
+            raise  # a whole document, without messages
+        return {}, lines
+
+
+def _message_alone(data: bytes) -> Raw | None:
+    """The message that is all the file holds."""
+    text = data.removeprefix(b"\xef\xbb\xbf").strip()
+    if b"\n" in text or first_byte(text) != b"{":
+        return None
+    try:
+        return Raw(text) if "role" in fields(text, "$", "a message") else None
+    except CompactdError:
+        return None

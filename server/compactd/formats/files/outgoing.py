@@ -1,0 +1,273 @@
+"""What the writers of session files share: a session in pieces that every format has, times, reports, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from compactd.core.authors.authors import UNKNOWN, USER, author_of, spans, spans_of
+from compactd.core.tokens.usage import normalise
+from compactd.formats.files.session_file import Line, SessionFile, numbered
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.formats.messages.parts import first_byte, one_line, string
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Meta,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+
+Json = dict[str, object]
+
+NEVER = "1970-01-01T00:00:00.000Z"
+"""A time where a format demands one and nobody knows it; our readers take it for none."""
+
+WRITER = "compactd"
+"""What a file names as the program that wrote it."""
+
+
+def in_pieces(
+    file: SessionFile, *, by_author: bool = False, joined: bool = False
+) -> tuple[SessionFile, tuple[int, ...]]:
+    """(the session with each tool result as a message of its own, of each message its place in `file`).
+
+    A user message with results becomes the results, then the rest; ids as readers give them. With `by_author`
+    what would pass for typed is a message of its own too, for a format that can mark messages only; with
+    `joined` all that was not typed is, for a format that has one text for each message. O(characters that
+    users' messages hold).
+    """
+    lines: list[Line] = []
+    origins: list[int] = []
+    starts: list[int] = []
+    for at, line in enumerate(file.messages):
+        starts.append(len(lines))
+        for piece in _pieces(line, by_author, joined):
+            lines.append(piece)
+            origins.append(at)
+    starts.append(len(lines))
+    first_kept = tuple((starts[place], starts[kept]) for place, kept in file.first_kept)
+    pinned = tuple(
+        (starts[place], tuple(i for one in places for i in range(starts[one], starts[one + 1])))
+        for place, places in file.pinned
+    )
+    return replace(file, messages=tuple(lines), first_kept=first_kept, pinned=pinned), tuple(origins)
+
+
+def passes_for_typed(message: Message, block: Block) -> bool:
+    """True for text of a user message that no person typed, and that a reader of the text alone would take
+    for typed: a format has to say so, or what is written there gains the user's voice. O(characters)."""
+    if message.role != "user" or not isinstance(block, Text) or author_of(message, block) == USER:
+        return False
+    return any(span.author == USER for span in spans(block.text))
+
+
+def is_synthetic(message: Message) -> bool:
+    """True for a message whose `meta` says that no person wrote it."""
+    return message.meta is not None and message.meta.synthetic
+
+
+def is_by_program(message: Message) -> bool:
+    """True for a user message that a format has to mark as no person's. O(characters)."""
+    return is_synthetic(message) or any(passes_for_typed(message, block) for block in message.content)
+
+
+def _by_author(line: Line, joined: bool) -> Sequence[Line]:
+    """A user's message in runs of what was typed and what would only pass for it, or what was not."""
+    message = line[0]
+    is_foreign_in = is_untyped if joined else passes_for_typed
+    foreign = [is_foreign_in(message, block) for block in message.content]
+    if all(foreign) or not any(foreign):
+        return (line,)
+    runs: list[tuple[bool, list[Block]]] = []
+    for block, is_foreign in zip(message.content, foreign, strict=True):
+        if runs and (runs[-1][0] == is_foreign or not isinstance(block, Text)):
+            runs[-1][1].append(block)
+        else:
+            runs.append((is_foreign, [block]))
+    made = []
+    for at, (is_foreign, blocks) in enumerate(runs):
+        meta = message.meta
+        if is_foreign:
+            marked = next(block for block in blocks if isinstance(block, Text))
+            author = author_of(message, marked)
+            meta = Meta(author=UNKNOWN if author == USER else author, synthetic=True)
+        one = replace(message, content=tuple(blocks), id=numbered(message.id, at), meta=meta)
+        made.append((one, Raw(encode_message(one))))
+    return made
+
+
+def is_untyped(message: Message, block: Block) -> bool:
+    """True for text that holds nothing a person typed or pasted, told by its author or by its form."""
+    if not isinstance(block, Text):
+        return False
+    if author_of(message, block) != USER:
+        return True
+    return bool(block.text) and not any(
+        span.author == USER or span.pasted for span in spans_of(message, block)
+    )
+
+
+def _pieces(line: Line, by_author: bool = False, joined: bool = False) -> Sequence[Line]:
+    message = line[0]
+    if by_author and message.role == "user" and len(message.content) > 1:
+        split = _by_author(line, joined)
+        if len(split) > 1:
+            return [piece for one in split for piece in _pieces(one)]
+    results = [block for block in message.content if isinstance(block, ToolResult)]
+    if not results or (len(results) == len(message.content) == 1 and message.role == "tool"):
+        return (line,)
+    rest = tuple(block for block in message.content if not isinstance(block, ToolResult))
+    made = [
+        replace(message, role="tool", content=(result,), id=numbered(message.id, at), meta=None)
+        for at, result in enumerate(results)
+    ]
+    if rest:
+        made.append(replace(message, content=rest, id=numbered(message.id, len(made))))
+    return [(one, Raw(encode_message(one))) for one in made]
+
+
+def iso(at: float | None) -> str:
+    """Unix seconds as ISO 8601 in UTC, to the millisecond."""
+    if at is None:
+        return NEVER
+    try:
+        return datetime.fromtimestamp(round(at, 3), UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+    except (OverflowError, ValueError, OSError):
+        return NEVER
+
+
+def millis(at: float | None) -> int:
+    """Unix seconds as milliseconds; 0 for none."""
+    return 0 if at is None else round(at * 1000)
+
+
+def report_of(message: Message) -> Usage | None:
+    """The message's usage report, normalised; none where it has none that can be read."""
+    if message.usage is None:
+        return None
+    try:
+        return normalise(message.usage)[0]
+    except CompactdError:
+        return None
+
+
+def made_id(file: SessionFile, at: int) -> str:
+    """A UUID for the message at `at`, the same each time."""
+    digest = sha256(f"{file.session_id}:{at}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-8{digest[17:20]}-{digest[20:32]}"
+
+
+def ids_of(file: SessionFile) -> list[str]:
+    """An id for each message, no two the same: its own, or a made one. O(messages)."""
+    ids: dict[str, None] = {}
+    for at, (message, _) in enumerate(file.messages):
+        ids[message.id if message.id and message.id not in ids else made_id(file, at)] = None
+    return list(ids)
+
+
+def session_id_of(file: SessionFile) -> str:
+    """The session's id, or a made one."""
+    return file.session_id or made_id(file, -1)
+
+
+def model_parts(model: str | None) -> tuple[str, str]:
+    """(provider, id) of a model's name; empty where it is not named."""
+    provider, slash, id = (model or "").partition("/")
+    return (provider, id) if slash else ("", provider)
+
+
+def is_summary_of(message: Message) -> bool:
+    """True for a summary that stands for older messages."""
+    return message.meta is not None and message.meta.type == "compaction_summary"
+
+
+def texts_of(blocks: Sequence[Block]) -> str:
+    """The texts among `blocks`, a line each."""
+    return "\n".join(block.text for block in blocks if isinstance(block, Text))
+
+
+def result_of(message: Message) -> ToolResult:
+    """The one result of a tool message."""
+    return next(block for block in message.content if isinstance(block, ToolResult))
+
+
+def result_text(result: ToolResult) -> str:
+    """A result as text alone."""
+    return result.content if isinstance(result.content, str) else texts_of(result.content)
+
+
+def result_pictures(result: ToolResult) -> list[Image]:
+    """The pictures of a result."""
+    inner = () if isinstance(result.content, str) else result.content
+    return [block for block in inner if isinstance(block, Image)]
+
+
+def arguments_object(call: ToolCall) -> Raw:
+    """A call's arguments as an object: itself, or the one in its text; else `{"input": …}`."""
+    raw = call.arguments
+    if first_byte(raw) == b'"':
+        text = string(raw, "$.arguments").strip()
+        inner = _object(text)
+        return inner if inner is not None else Raw(msgspec.json.encode({"input": text}))
+    if first_byte(raw) == b"{":
+        return raw
+    return Raw(b'{"input":%b}' % bytes(raw))
+
+
+def arguments_text(call: ToolCall) -> str:
+    """A call's arguments as the text of an object."""
+    if first_byte(call.arguments) == b'"':
+        return string(call.arguments, "$.arguments")
+    return bytes(call.arguments).decode()
+
+
+def _object(text: str) -> Raw | None:
+    if text[:1] != "{":
+        return Raw(b"{}") if not text else None
+    try:
+        msgspec.json.decode(text, type=dict[str, Raw])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return Raw(text.encode())
+
+
+def thinking_of(blocks: Sequence[Block]) -> list[Thinking]:
+    """The thinking among `blocks`."""
+    return [block for block in blocks if isinstance(block, Thinking)]
+
+
+def calls_of(blocks: Sequence[Block]) -> list[ToolCall]:
+    """The calls among `blocks`."""
+    return [block for block in blocks if isinstance(block, ToolCall)]
+
+
+def picture_url(image: Image) -> str:
+    """A picture's address; a `data:` URL for one that is here."""
+    return f"data:{image.media_type};base64,{image.data}" if image.data else image.url or ""
+
+
+def document_text(document: Document) -> str:
+    """A document as text: its own, or its name."""
+    return document.text or f"[document {document.title or document.url or document.media_type}]"
+
+
+def lines_of(records: Sequence[object]) -> bytes:
+    """One JSON value a line, also where a user's own JSON in it stands on several."""
+    return b"".join(one_line(msgspec.json.encode(record)) + b"\n" for record in records)
+
+
+def without_none(fields: Mapping[str, object]) -> Json:
+    """The fields that are there."""
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,130 @@
+"""Our blocks as Anthropic's content blocks; a block that has no counterpart there becomes text."""
+
+from __future__ import annotations
+
+from msgspec import Raw
+
+from compactd.formats.messages.parts import fields, first_byte
+from compactd.formats.messages.provenance import ANTHROPIC
+from compactd.formats.messages.rendering import (
+    Json,
+    data_url,
+    own_block,
+    picture,
+    string_field,
+    text_of,
+    web_url,
+)
+from compactd.protocol.messages import Block, Document, Image, Opaque, Thinking, ToolResult, Unknown
+
+# Blocks of Anthropic's own tools that an answer holds and a request gives back, with the fields they cannot
+# be without (API reference, seen 2026-11).
+ASSISTANT_BLOCKS = {
+    "server_tool_use": ("id", "name", "input"),
+    "mcp_tool_use": ("id", "name", "input", "server_name"),
+    "mcp_tool_result": ("tool_use_id",),
+    "web_search_tool_result": ("tool_use_id", "content"),
+    "web_fetch_tool_result": ("tool_use_id", "content"),
+    "code_execution_tool_result": ("tool_use_id", "content"),
+    "bash_code_execution_tool_result": ("tool_use_id", "content"),
+    "text_editor_code_execution_tool_result": ("tool_use_id", "content"),
+    "tool_search_tool_result": ("tool_use_id", "content"),
+    "container_upload": ("file_id",),
+}
+# An image or document of the Files API has no counterpart of ours and comes back as it was.
+_FILES = {"search_result": ("source", "title", "content"), "image": ("source",), "document": ("source",)}
+_OURS = ("text", "thinking", "redacted_thinking", "tool_use", "tool_result", "image", "document")
+USER_BLOCKS = {**_FILES, "container_upload": ("file_id",)}
+RESULT_BLOCKS = {**_FILES, "tool_reference": ("tool_name",)}
+
+
+def text_block(text: str) -> Json:
+    """A text block; `text` has to hold more than white space."""
+    return {"type": "text", "text": text}
+
+
+def text_blocks(block: Block) -> list[Json | Raw]:
+    """The text that stands for `block`; none where there is none."""
+    text = text_of(block)
+    return [text_block(text)] if text and not text.isspace() else []
+
+
+def thinking_blocks(block: Thinking) -> list[Json | Raw]:
+    """Thinking word for word with its signature; none where it has no signature."""
+    if block.redacted:
+        return [{"type": "redacted_thinking", "data": block.redacted}]
+    # A signature that is a JSON object is OpenAI's whole reasoning item, as pi keeps it.
+    if block.signature and block.signature[0] != "{":
+        return [{"type": "thinking", "thinking": block.text, "signature": block.signature}]
+    return []
+
+
+def opaque_thinking(block: Opaque) -> Thinking | None:
+    """The thinking that a client kept as Anthropic's own block; None where it is none."""
+    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
+        return None
+    given = fields(block.raw, "$", "a block")
+    match string_field(given, "type"):
+        case "thinking":
+            return Thinking(text=string_field(given, "thinking"), signature=string_field(given, "signature"))
+        case "redacted_thinking":
+            return Thinking(redacted=string_field(given, "data"))
+        case _:
+            return None
+
+
+def opaque_block(block: Opaque) -> Raw | None:
+    """A block of an answer of Anthropic's that is none of ours, as it came; None for any other."""
+    if block.provider != ANTHROPIC or first_byte(block.raw) != b"{":
+        return None
+    given = fields(block.raw, "$", "a block")
+    tag = string_field(given, "type")
+    is_whole = all(name in given for name in ASSISTANT_BLOCKS.get(tag, ()))
+    return block.raw if tag and tag not in _OURS and is_whole else None
+
+
+def user_blocks(block: Block) -> list[Json | Raw]:
+    """`block` in a user message; none for a tool result, which goes first."""
+    match block:
+        case ToolResult():
+            return []
+        case Image():
+            return [_image(block) or text_block(text_of(block))]
+        case Document():
+            return [_document(block) or text_block(text_of(block))]
+        case Opaque() | Unknown():
+            own = own_block(block, ANTHROPIC, USER_BLOCKS)
+            return [own] if own is not None else text_blocks(block)
+        case _:
+            return text_blocks(block)
+
+
+def result_blocks(block: Block, is_error: bool = False) -> list[Json | Raw]:
+    """`block` inside a tool result; of an error result the caller moves what is no text."""
+    if is_error and isinstance(block, Opaque | Unknown):
+        return text_blocks(block)
+    if isinstance(block, Opaque | Unknown):
+        own = own_block(block, ANTHROPIC, RESULT_BLOCKS)
+        return [own] if own is not None else text_blocks(block)
+    return user_blocks(block)
+
+
+def _image(image: Image) -> Json | None:
+    inline, url = picture(image), web_url(image.url)
+    if inline is not None:
+        return {"type": "image", "source": {"type": "base64", "media_type": inline[0], "data": inline[1]}}
+    return {"type": "image", "source": {"type": "url", "url": url}} if url else None
+
+
+def _document(document: Document) -> Json | None:
+    source: Json
+    inline = (document.media_type, document.data) if document.data else data_url(document.url or "")
+    if document.text and not document.text.isspace():
+        source = {"type": "text", "media_type": "text/plain", "data": document.text}
+    elif inline is not None and inline[0] == "application/pdf":
+        source = {"type": "base64", "media_type": "application/pdf", "data": inline[1]}
+    elif url := web_url(document.url):
+        source = {"type": "url", "url": url}
+    else:
+        return None
+    return {"type": "document", "source": source, **({"title": document.title} if document.title else {})}

@@ -1,0 +1,286 @@
+"""A request in Anthropic's shape (`/v1/messages`).
+
+The rules (Anthropic's API reference, "Create a message", its tool use and extended thinking guides, and its
+error texts): the system prompt stands apart; roles alternate, the first is user's; the results of an
+assistant's `tool_use` blocks come first in the next message; no text is empty or only white space, and the
+last assistant's does not end in it; thinking goes back with its signature, comes first, and is never the last
+block; an id matches `^[a-zA-Z0-9_-]+$`; the content of an error result is text, and not empty; a call of
+Anthropic's own tools stands with its result; Claude 4.6 and later want a user's message at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from compactd.core.history.projection import Projected, Projection
+from compactd.formats.messages.anthropic_blocks import (
+    ASSISTANT_BLOCKS,
+    opaque_block,
+    opaque_thinking,
+    result_blocks,
+    text_block,
+    text_blocks,
+    thinking_blocks,
+    user_blocks,
+)
+from compactd.formats.messages.parts import fields
+from compactd.formats.messages.provenance import ANTHROPIC, goes_back, refuses_prefill
+from compactd.formats.messages.rendering import (
+    CONTINUES,
+    ERROR_WITHOUT_OUTPUT,
+    Json,
+    Rendered,
+    SafeNames,
+    arguments_object,
+    encode,
+    from_result,
+    joined_prompts,
+    leading_system,
+    object_schema,
+    own_block,
+    string_field,
+    system_message_text,
+)
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Opaque,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+
+_LONGEST_ID = 64
+_LONGEST_NAME = 128
+
+_THINKING = ("thinking", "redacted_thinking")
+
+
+def render(
+    system: str | None, tools: Sequence[Tool], projection: Projection, model: str | None = None
+) -> Rendered:
+    """The request as Anthropic's API takes it, to `model` where it is known. Cost: O(bytes)."""
+    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
+    written = _Written(names, model)
+    leading = leading_system([projected.message for projected in projection.messages])
+    for projected in projection.messages[len(leading) :]:
+        written.add(projected)
+    return Rendered(
+        system=joined_prompts(system, leading),
+        messages=written.messages(),
+        tools=[_tool(tool, names) for tool in tools] or None,
+        names=names.made(),
+    )
+
+
+def _tool(tool: Tool, names: SafeNames) -> Raw:
+    given: Json = {"name": names.of(tool.name)}
+    if tool.description:
+        given["description"] = tool.description
+    given["input_schema"] = object_schema(tool.input_schema)
+    return Raw(encode(given))
+
+
+class _Turn:
+    """Neighbouring messages of one role, merged. Results are kept apart: they go first."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self.results: list[Json] = []
+        self.blocks: list[Json | Raw] = []
+
+    def content(self, is_last: bool) -> list[Json | Raw]:
+        if self.role == "user":
+            return [*self.results, *self.blocks]
+        blocks = _without_misplaced_thinking(_in_pairs(self.blocks, is_last))
+        return _without_trailing_space(blocks) if is_last else blocks
+
+
+class _Written:
+    """The turns so far, and the pictures an assistant's message held: only a user's may."""
+
+    def __init__(self, names: SafeNames, model: str | None) -> None:
+        self._turns: list[_Turn] = []
+        self._names = names
+        self._model = model
+        self._ids = SafeNames(_LONGEST_ID)
+        self._waiting: list[Json | Raw] = []
+
+    def add(self, projected: Projected) -> None:
+        message = projected.message
+        if message.role == "assistant":
+            is_own = goes_back(ANTHROPIC, projected.model, self._model)
+            blocks = [block for each in message.content for block in self._assistant_blocks(each, is_own)]
+            if blocks:
+                self._turn("assistant").blocks.extend(blocks)
+            return
+        results: list[Json] = []
+        rest: list[Json | Raw] = []
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                result, beside = self._result(block)
+                results.append(result)
+                rest.extend(beside)
+        said = [block for each in message.content for block in user_blocks(each)]
+        rest.extend(_in_system_tags(said) if message.role == "system" else said)
+        if results or rest:
+            turn = self._turn("user")
+            turn.results.extend(results)
+            turn.blocks.extend(rest)
+
+    def messages(self) -> list[Raw]:
+        if self._waiting:
+            self._turn("user")
+        turns = [turn for turn in self._turns if turn.role == "user" or turn.content(is_last=False)]
+        merged: list[_Turn] = []
+        for turn in turns:
+            if merged and merged[-1].role == turn.role:
+                merged[-1].results.extend(turn.results)
+                merged[-1].blocks.extend(turn.blocks)
+            else:
+                merged.append(turn)
+        if merged and merged[0].role == "assistant":
+            merged.insert(0, _continuing())
+        last = merged[-1] if merged else None
+        if last is not None and last.role == "assistant" and refuses_prefill(self._model):
+            # An answer that paused inside Anthropic's own tools is sent back as it is, and goes on.
+            is_paused = isinstance(last.blocks[-1], Raw)
+            merged += [] if is_paused else [_continuing()]
+        return [
+            Raw(encode({"role": turn.role, "content": turn.content(is_last=turn is merged[-1])}))
+            for turn in merged
+        ]
+
+    def _turn(self, role: str) -> _Turn:
+        if not self._turns or self._turns[-1].role != role:
+            self._turns.append(_Turn(role))
+        turn = self._turns[-1]
+        if role == "user" and self._waiting:
+            turn.blocks.extend(self._waiting)
+            self._waiting = []
+        return turn
+
+    def _assistant_blocks(self, block: Block, is_own: bool) -> list[Json | Raw]:
+        match block:
+            case ToolCall():
+                return [
+                    {
+                        "type": "tool_use",
+                        "id": self._ids.of(block.call_id),
+                        "name": self._names.of(block.name),
+                        "input": arguments_object(block.arguments),
+                    }
+                ]
+            case Thinking():
+                return thinking_blocks(block) if is_own else []
+            case Image() | Document():
+                self._waiting.extend(user_blocks(block))
+                return []
+            case Opaque():
+                thinking = opaque_thinking(block)
+                if thinking is not None:
+                    return thinking_blocks(thinking)
+                own = opaque_block(block)
+                return [] if own is None else [own]
+            case Unknown():
+                own = own_block(block, ANTHROPIC, ASSISTANT_BLOCKS)
+                return [own] if own is not None else text_blocks(block)
+            case _:
+                return text_blocks(block)
+
+    def _result(self, result: ToolResult) -> tuple[Json, list[Json | Raw]]:
+        """The result, and what it held that has to stand beside it."""
+        call_id = self._ids.of(result.call_id)
+        given: Json = {"type": "tool_result", "tool_use_id": call_id}
+        beside: list[Json | Raw] = []
+        content: str | list[Json | Raw]
+        if isinstance(result.content, str):
+            content = "" if result.content.isspace() else result.content
+        else:
+            content = [
+                block for each in result.content for block in result_blocks(each, is_error=result.is_error)
+            ]
+            if result.is_error:
+                # "all content must be type `text` if `is_error` is true" (400, Messages API, seen 2026-03)
+                beside = [block for block in content if not _is_text(block)]
+                content = [block for block in content if _is_text(block)]
+        if result.is_error:
+            # "content cannot be empty if `is_error` is true" (400, Messages API)
+            given["content"] = content or ERROR_WITHOUT_OUTPUT
+            given["is_error"] = True
+        elif content:
+            given["content"] = content
+        if beside:
+            beside.insert(0, text_block(from_result(call_id)))
+        return given, beside
+
+
+def _continuing() -> _Turn:
+    turn = _Turn("user")
+    turn.blocks.append(text_block(CONTINUES))
+    return turn
+
+
+def _is_text(block: Json | Raw) -> bool:
+    return isinstance(block, dict) and block["type"] == "text"
+
+
+def _in_pairs(blocks: list[Json | Raw], is_last: bool) -> list[Json | Raw]:
+    """`blocks`, those of Anthropic's own tools as text where the call or the result is not there.
+
+    "`web_search` tool use with id … was found without a corresponding `web_search_tool_result` block" (400,
+    Messages API). A call at the very end may still wait for its result (`pause_turn`).
+    """
+    raws = {at: block for at, block in enumerate(blocks) if isinstance(block, Raw)}
+    own = {at: fields(raw, "$", "a block") for at, raw in raws.items()}
+    calls = {string_field(given, "id") for given in own.values()}
+    results = {string_field(given, "tool_use_id") for given in own.values()}
+    paired = list(blocks)
+    for at, given in own.items():
+        if "tool_use_id" in given:
+            stays = string_field(given, "tool_use_id") in calls - {""}
+        elif "id" in given:
+            waits = is_last and at == len(blocks) - 1
+            stays = waits or string_field(given, "id") in results - {""}
+        else:
+            stays = True
+        if not stays:
+            paired[at] = text_block(bytes(raws[at]).decode())
+    return paired
+
+
+def _without_misplaced_thinking(blocks: list[Json | Raw]) -> list[Json | Raw]:
+    """`blocks` with their thinking where it may stand, or without it.
+
+    "If an assistant message contains any thinking blocks, the first block must be `thinking`" and "The final
+    block in an assistant message cannot be `thinking`" (400, Messages API, seen 2025-12 and 2026-01).
+    """
+    thinks = [isinstance(block, dict) and block["type"] in _THINKING for block in blocks]
+    if not any(thinks):
+        return blocks
+    if not thinks[0]:
+        return [block for block, is_thinking in zip(blocks, thinks, strict=True) if not is_thinking]
+    end = len(blocks)
+    while end and thinks[end - 1]:
+        end -= 1
+    return blocks[:end]
+
+
+def _without_trailing_space(blocks: list[Json | Raw]) -> list[Json | Raw]:
+    """`blocks`, the last text without white space at its end."""
+    # "final assistant content cannot end with trailing whitespace" (400, Messages API)
+    last = blocks[-1] if blocks else None
+    if isinstance(last, dict) and last["type"] == "text":
+        return [*blocks[:-1], text_block(str(last["text"]).rstrip())]
+    return blocks
+
+
+def _in_system_tags(blocks: list[Json | Raw]) -> list[Json | Raw]:
+    texts = [str(block["text"]) for block in blocks if isinstance(block, dict) and _is_text(block)]
+    others = [block for block in blocks if not _is_text(block)]
+    return [text_block(system_message_text(texts)), *others] if texts else others

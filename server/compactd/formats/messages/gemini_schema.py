@@ -1,0 +1,235 @@
+"""A tool's JSON schema as Gemini's `parameters`, a subset of OpenAPI's.
+
+The subset (API reference, `Schema`, seen 2026-11) refuses a request for what it does not know: "Unknown name
+\"additionalProperties\" … Cannot find field", "type: must be specified when not using one_of, any_of or
+all_of fields", "enum: only allowed for STRING type", "enum[1]: cannot be empty", "items: missing field",
+"required[0]: property is not defined", "properties: only allowed for OBJECT type", "properties: should be
+non-empty for OBJECT type" (400s, seen 2025-04 to 2026-09). What has no counterpart is left out: the tool
+itself still checks its arguments.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from compactd.formats.messages.parts import first_byte
+from compactd.formats.messages.rendering import Json
+
+_TYPES = ("string", "number", "integer", "boolean", "array", "object", "null")
+
+# (field, what its value is) of any type, and of each type.
+_ANY = (("title", str), ("description", str))
+_OF_TYPE: dict[str, tuple[tuple[str, type], ...]] = {
+    "string": (("pattern", str), ("minLength", int), ("maxLength", int)),
+    "number": (("minimum", float), ("maximum", float)),
+    "integer": (("minimum", float), ("maximum", float)),
+    "array": (("minItems", int), ("maxItems", int)),
+    "object": (("minProperties", int), ("maxProperties", int)),
+}
+_FORMATS = {
+    "string": ("date-time", "enum"),
+    "number": ("float", "double"),
+    "integer": ("int32", "int64"),
+}
+
+_DEEPEST = 24
+"""Levels that a schema may have once its references are followed: a schema may hold itself."""
+_LARGEST = 4000
+"""Nodes that a schema may have once its references are followed."""
+
+
+def parameters(schema: Raw) -> Json | None:
+    """`schema` as Gemini's `parameters`; None for a tool without any. O(nodes), at most `_LARGEST`."""
+    given = _object(schema)
+    if given is None:
+        return None
+    node = _Converting(given).whole()
+    return node if node.get("properties") else None
+
+
+def _object(raw: Raw) -> Json | None:
+    if first_byte(raw) != b"{":
+        return None
+    try:
+        return msgspec.json.decode(raw, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _json(value: object) -> Json | None:
+    """`value` where it is an object; every key of JSON is a string."""
+    return {str(key): inner for key, inner in value.items()} if isinstance(value, dict) else None
+
+
+class _Converting:
+    """One schema: its root, for references, and how much of it was written."""
+
+    def __init__(self, root: Json) -> None:
+        self._root = root
+        self._nodes = 0
+        self._open: list[str] = []
+
+    def whole(self) -> Json:
+        """The root: an object, whatever it says; of alternatives, the properties of all."""
+        given, _ = self._merged(self._root)
+        branches = _alternatives(given)
+        if "properties" not in given and branches:
+            parts = [self._merged(one)[0] for one in branches]
+            wanted = [_names(one.get("required")) for one in parts]
+            for part in parts:
+                given = _together(given, part)
+            given["required"] = [name for name in wanted[0] if all(name in names for names in wanted)]
+        return self.node({**given, "type": "object"}, 0)
+
+    def node(self, given: Json, depth: int) -> Json:
+        """One schema; never empty, always with a type or `anyOf`."""
+        self._nodes += 1
+        given, references = self._merged(given)
+        is_again = any(reference in self._open for reference in references)
+        if is_again or depth > _DEEPEST or self._nodes > _LARGEST:
+            return {"type": "object"}
+        self._open.extend(references)
+        node = self._opened(given, depth)
+        del self._open[len(self._open) - len(references) :]
+        return node
+
+    def _opened(self, given: Json, depth: int) -> Json:
+        node: Json = {
+            name: given[name] for name, kind in _ANY if isinstance(given.get(name), kind) and given[name]
+        }
+        types, nullable = _types(given)
+        branches = _alternatives(given)
+        # Beside a type, alternatives only narrow it.
+        if branches and not isinstance(given.get("type"), str) and "properties" not in given:
+            converted, has_null = self._branches(branches, depth)
+            nullable = nullable or has_null
+            if len(converted) == 1:
+                node = {**converted[0], **node}
+            elif converted:
+                node["anyOf"] = converted
+        elif len(types) > 1:
+            node["anyOf"] = [self._typed(given, kind, depth) for kind in types]
+        else:
+            node.update(self._typed(given, types[0], depth))
+        if "type" not in node and "anyOf" not in node:
+            node["type"] = "string"
+        if nullable:
+            node["nullable"] = True
+        return node
+
+    def _merged(self, given: Json) -> tuple[Json, list[str]]:
+        """`given` with what it refers to, and with all parts of its `allOf`, in one; and the references."""
+        seen: list[str] = []
+        while isinstance(reference := given.get("$ref"), str):
+            found = None if reference in seen else self._referred(reference)
+            seen.append(reference)
+            given = {**(found or {}), **{name: value for name, value in given.items() if name != "$ref"}}
+        parts = given.get("allOf")
+        if isinstance(parts, list):
+            merged = {name: value for name, value in given.items() if name != "allOf"}
+            for part in parts:
+                one = _json(part)
+                if one is None:
+                    continue
+                reference = one.get("$ref")
+                if isinstance(reference, str):
+                    seen.append(reference)
+                    one = {**(self._referred(reference) or {}), **one}
+                merged = _together(merged, one)
+            given = {name: value for name, value in merged.items() if name not in ("$ref", "allOf")}
+        return given, seen
+
+    def _referred(self, reference: str) -> Json | None:
+        """What `#/$defs/name` stands for; None for what is elsewhere."""
+        at: object = self._root
+        if not reference.startswith("#"):
+            return None
+        for step in reference[1:].split("/")[1:]:
+            if not isinstance(at, dict):
+                return None
+            at = at.get(step.replace("~1", "/").replace("~0", "~"))
+        return _json(at)
+
+    def _branches(self, branches: list[Json], depth: int) -> tuple[list[Json], bool]:
+        """The branches, and whether one of them was null."""
+        kept = [one for one in branches if one.get("type") != "null"]
+        return [self.node(one, depth + 1) for one in kept], len(kept) < len(branches)
+
+    def _typed(self, given: Json, kind: str, depth: int) -> Json:
+        """What `given` says of a value of the type `kind`."""
+        values = given.get("enum", [given["const"]] if "const" in given else None)
+        if isinstance(values, list) and kind in ("string", "number", "integer"):
+            # Only strings may be enumerated.
+            words = [_word(value) for value in values if value is not None]
+            words = list(dict.fromkeys(word for word in words if word))
+            if words:
+                return {"type": "string", "enum": words}
+        node: Json = {"type": kind}
+        if given.get("format") in _FORMATS.get(kind, ()):
+            node["format"] = given["format"]
+        for name, wanted in _OF_TYPE.get(kind, ()):
+            value = given.get(name)
+            if isinstance(value, (int, float) if wanted is float else wanted) and not isinstance(value, bool):
+                node[name] = value
+        if kind == "array":
+            items = _json(given.get("items"))
+            node["items"] = {"type": "string"} if items is None else self.node(items, depth + 1)
+        if kind == "object":
+            properties = self._properties(given, depth)
+            if properties:
+                node["properties"] = properties
+                required = [name for name in _names(given.get("required")) if name in properties]
+                if required:
+                    node["required"] = required
+        return node
+
+    def _properties(self, given: Json, depth: int) -> Json:
+        properties = _json(given.get("properties")) or {}
+        converted = {name: _json(value) for name, value in properties.items()}
+        return {name: self.node(value or {}, depth + 1) for name, value in converted.items()}
+
+
+def _types(given: Json) -> tuple[list[str], bool]:
+    """(types but null, at least one; whether null is one of them)."""
+    named = given.get("type")
+    listed = named if isinstance(named, list) else [named]
+    kinds = [kind.lower() for kind in listed if isinstance(kind, str) and kind.lower() in _TYPES]
+    nullable = "null" in kinds or given.get("nullable") is True
+    kinds = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
+    if kinds:
+        return kinds, nullable
+    for kind, name in (("object", "properties"), ("array", "items")):
+        if name in given:
+            return [kind], nullable
+    return ["string"], nullable
+
+
+def _alternatives(given: Json) -> list[Json]:
+    """The branches of `anyOf` or `oneOf`."""
+    branches = given.get("anyOf") or given.get("oneOf")
+    if not isinstance(branches, list):
+        return []
+    return [one for one in map(_json, branches) if one is not None]
+
+
+def _names(value: object) -> list[str]:
+    """The strings of a list; none of anything else."""
+    return [name for name in value if isinstance(name, str)] if isinstance(value, list) else []
+
+
+def _together(one: Json, other: Json) -> Json:
+    """Two schemas that both hold: properties and requirements of both, else the later word."""
+    merged = {**one, **other}
+    both = (_json(one.get("properties")), _json(other.get("properties")))
+    if both[0] is not None and both[1] is not None:
+        merged["properties"] = {**both[0], **both[1]}
+    wanted = [*_names(one.get("required")), *_names(other.get("required"))]
+    if wanted:
+        merged["required"] = list(dict.fromkeys(wanted))
+    return merged
+
+
+def _word(value: object) -> str:
+    """An enumerated value as the string that it is written as."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

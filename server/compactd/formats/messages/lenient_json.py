@@ -1,0 +1,94 @@
+"""Fields of JSON that nobody promised: what is missing or of another kind is none, never an error.
+
+Session files of other programs change with every release of theirs; a reader takes what it knows of a record
+and leaves the rest.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from compactd.formats.files.session_file import text_field
+from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+
+Given = dict[str, Raw]
+
+
+def object_in(given: Given, name: str) -> Given:
+    """The fields of the object `given[name]`; none where it is missing or something else."""
+    raw = given.get(name, NULL)
+    return fields(raw, f"$.{name}", name) if first_byte(raw) == b"{" else {}
+
+
+def list_in(given: Given, name: str) -> tuple[Raw, ...]:
+    """The elements of the list `given[name]`; none where it is missing or something else."""
+    raw = given.get(name, NULL)
+    return elements(raw, f"$.{name}") if first_byte(raw) == b"[" else ()
+
+
+def objects_in(given: Given, name: str) -> list[Given]:
+    """The objects in the list `given[name]`; other elements are left out."""
+    return [fields(raw, f"$.{name}", name) for raw in list_in(given, name) if first_byte(raw) == b"{"]
+
+
+def texts_in(given: Given, name: str) -> tuple[str, ...]:
+    """The strings in the list `given[name]`; other elements are left out."""
+    return tuple(string(raw, f"$.{name}") for raw in list_in(given, name) if first_byte(raw) == b'"')
+
+
+def text_in(given: Given, name: str) -> str:
+    """The string `given[name]`; empty where it is missing or something else."""
+    return text_field(given, name) or ""
+
+
+def number_in(given: Given, name: str) -> float | None:
+    """The number `given[name]`; none where it is missing or something else."""
+    raw = bytes(given.get(name, NULL))
+    try:
+        return msgspec.json.decode(raw, type=float) if raw[:1] in b"-0123456789" and raw else None
+    except msgspec.DecodeError:
+        return None
+
+
+def count_in(given: Given, name: str) -> int:
+    """The whole number `given[name]`; 0 where it is missing, negative or something else."""
+    number = number_in(given, name)
+    return int(number) if number is not None and number > 0 else 0
+
+
+def is_list(raw: Raw) -> bool:
+    """True for a JSON list."""
+    return first_byte(raw) == b"["
+
+
+def is_object(raw: Raw) -> bool:
+    """True for a JSON object."""
+    return first_byte(raw) == b"{"
+
+
+def is_text(raw: Raw) -> bool:
+    """True for a JSON string."""
+    return first_byte(raw) == b'"'
+
+
+def usage_of(
+    input_tokens: int, output_tokens: int, *, read: int = 0, written: int = 0, reasoning: int = 0
+) -> Raw | None:
+    """A report under our names, `input_tokens` without the cache; none where it counted nothing."""
+    report = {
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cache_read_tokens": read,
+        "cache_write_tokens": written,
+        "reasoning_tokens": reasoning,
+    }
+    if not any(report.values()):
+        return None
+    needed = ("input_tokens", "output_tokens")
+    return Raw(msgspec.json.encode({k: v for k, v in report.items() if v or k in needed}))
+
+
+def json_text(value: object) -> Raw:
+    """`value` as compact JSON."""
+    return Raw(msgspec.json.encode(value))

@@ -1,0 +1,370 @@
+"""Our own message shape: in from the wire, out to it.
+
+`decode_message` takes one message's JSON; `encode_message` gives one back. What the user sent as JSON (tool
+arguments, usage reports, blocks of a type we do not know) stays the bytes it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.formats.messages.neutral_out import encode_message, render_neutral
+from compactd.formats.messages.parts import NULL, decoded, elements, fields, first_byte, refuse, string
+from compactd.formats.messages.tools import decode_tool, decode_tools
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Meta,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+
+__all__ = [
+    "decode_message",
+    "decode_tool",
+    "decode_tools",
+    "encode_message",
+    "read_messages",
+    "render_neutral",
+]
+
+
+class _Result(Struct, frozen=True, kw_only=True, tag="tool_result"):
+    call_id: str
+    content: Raw = Raw(b'""')
+    name: str | None = None
+    is_error: bool = False
+
+
+_Inner = Text | Thinking | Image | Document | Opaque
+"""What may stand in any message, and in a tool result."""
+_Known = _Inner | ToolCall | _Result
+
+
+class _TypedResult(Struct, frozen=True, kw_only=True, gc=False, tag="tool_result"):
+    # `ToolResult` itself cannot be decoded: `Unknown`, one of its blocks, has no tag of its own.
+    call_id: str
+    content: str | tuple[_Inner, ...] = ""
+    name: str | None = None
+    is_error: bool = False
+
+
+class _Rest(Struct, frozen=True, kw_only=True, gc=False):
+    """What stands beside role and content. `Raw | None` would refuse an object (msgspec 0.22): `NULL`."""
+
+    id: str | None = None
+    created_at: float | None = None
+    usage: Raw = NULL
+    stop_reason: str | None = None
+    meta: Meta | None = None
+
+
+class _User(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="user"):
+    content: str | tuple[_Inner | _TypedResult, ...]
+
+
+class _Assistant(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="assistant"):
+    content: str | tuple[_Inner | ToolCall, ...]
+
+
+class _Tool(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="tool"):
+    # Opaque is refused later: a struct with no other beside it may come without its `type` (msgspec 0.22).
+    content: tuple[_TypedResult | Opaque, ...]
+
+
+class _System(_Rest, frozen=True, kw_only=True, gc=False, tag_field="role", tag="system"):
+    content: str | tuple[_Inner, ...]
+
+
+class _RoleAndRest(_Rest, frozen=True, kw_only=True):
+    role: Role
+
+
+class _Wire(_RoleAndRest, frozen=True, kw_only=True):
+    content: str | tuple[_Known, ...]
+
+
+_Typed = _User | _Assistant | _Tool | _System
+_ROLE_OF: dict[type[_Typed], Role] = {
+    _User: "user",
+    _Assistant: "assistant",
+    _Tool: "tool",
+    _System: "system",
+}
+
+_decode_typed = msgspec.json.Decoder(_Typed).decode
+_decode_wire = msgspec.json.Decoder(_Wire).decode
+_decode_rest = msgspec.json.Decoder(_RoleAndRest).decode
+_decode_known = msgspec.json.Decoder(_Known).decode
+_decode_inner = msgspec.json.Decoder(tuple[_Inner, ...]).decode
+_encode = msgspec.json.Encoder().encode
+
+_TAGS = frozenset(("text", "thinking", "image", "document", "tool_call", "tool_result", "opaque"))
+_ROLES = frozenset((b'"user"', b'"assistant"', b'"tool"', b'"system"'))
+_OURS = frozenset(("id", "created_at", "usage", "stop_reason", "meta"))
+_IN_RESULTS = frozenset(("text", "thinking", "image", "document", "opaque"))
+
+
+def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
+    """Each message of `raws` with its own copy of the bytes it came as, unchanged.
+
+    The copy frees the frame they arrived in. Raises `InvalidParams` with the path of the bad field for the
+    first message that is wrong; `LimitExceeded` where one is nested too deep. Cost: O(bytes).
+    """
+    read = []
+    for index, raw in enumerate(raws):
+        own = Raw(bytes(raw))
+        read.append((decode_message(own, f"{path}[{index}]"), own))
+    return read
+
+
+def decode_message(raw: bytes | Raw, path: str = "$") -> Message:
+    """The message that `raw`, a JSON object in neutral shape, holds.
+
+    A string `content` is one text block; an empty one is kept. Null for an optional field is absent. A block
+    of an unknown type is kept as `Unknown`. `path` is where the message stands, for errors.
+
+    Raises `InvalidParams` (`data.path` names the field) for a wrong role, a missing content, a tool call
+    outside an assistant message, a tool result outside a tool or user message, anything else in a tool
+    message; `LimitExceeded` for nesting beyond the decoder's depth. Cost: one pass; more where a
+    block is unknown, a field null or a tool result neither text nor blocks.
+    """
+    # msgspec skips over what stays Raw, and over unknown fields, without looking at their encoding (0.22).
+    try:
+        str(raw, "utf-8")
+    except UnicodeDecodeError as error:
+        raise InvalidParams(f"not valid UTF-8 at byte {error.start}", path) from None
+    try:
+        typed = _of_typed(_decode_typed(raw))
+    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError):
+        typed = None
+    if typed is not None:
+        return typed
+    try:
+        message = _of_wire(_decode_wire(raw), path)
+    except msgspec.ValidationError:
+        message = _of_parts(raw, path)
+    except (RecursionError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        refuse(error, path)
+    _check_blocks(message, path)
+    return message
+
+
+def _of_typed(wire: _Typed) -> Message | None:
+    """The message, unless something in it is for `_of_wire` or `_of_parts` to read or refuse.
+
+    The time to read a stored session again is spent here: the decoder sees to it that each role holds only
+    its own blocks, and what can be kept as it was decoded is.
+    """
+    usage = None if wire.usage is NULL else wire.usage
+    if usage is not None and first_byte(usage) != b"{":
+        return None
+    content: tuple[Block, ...]
+    if isinstance(wire, _Tool):
+        content = tuple([_given_back(block) for block in wire.content if isinstance(block, _TypedResult)])
+        if len(content) != len(wire.content):
+            return None
+    elif isinstance(wire.content, str):
+        content = (Text(text=wire.content),)
+    elif isinstance(wire, _User):
+        content = tuple(
+            [_given_back(block) if isinstance(block, _TypedResult) else block for block in wire.content]
+        )
+    else:
+        content = wire.content
+        for block in content:
+            if isinstance(block, ToolCall) and block.arguments == NULL:
+                return None
+    return Message(
+        role=_ROLE_OF[type(wire)],
+        content=content,
+        id=wire.id,
+        created_at=wire.created_at,
+        usage=usage,
+        stop_reason=wire.stop_reason,
+        meta=wire.meta,
+    )
+
+
+def _given_back(wire: _TypedResult) -> ToolResult:
+    return ToolResult(call_id=wire.call_id, content=wire.content, name=wire.name, is_error=wire.is_error)
+
+
+def _of_wire(wire: _Wire, path: str) -> Message:
+    """Reads what `_of_typed` leaves: tool results of other JSON, a null for arguments."""
+    content: tuple[Block, ...]
+    if isinstance(wire.content, str):
+        content = _of_string(wire.role, wire.content, f"{path}.content")
+    else:
+        content = tuple(
+            _of_known(block, f"{path}.content[{index}]") for index, block in enumerate(wire.content)
+        )
+    return _whole(wire, content, path)
+
+
+def _of_known(block: _Known, path: str) -> Block:
+    if isinstance(block, _Result):
+        return _result(block, path)
+    if isinstance(block, ToolCall) and block.arguments == NULL:
+        return ToolCall(call_id=block.call_id, name=block.name)
+    return block
+
+
+def _of_string(role: Role, text: str, path: str) -> tuple[Block, ...]:
+    if role == "tool":
+        raise InvalidParams(
+            "a tool message holds tool_result blocks, each with its call_id, not a string", path
+        )
+    return (Text(text=text),)
+
+
+def _whole(rest: _RoleAndRest, content: tuple[Block, ...], path: str) -> Message:
+    usage = None if rest.usage == NULL else rest.usage
+    if usage is not None and first_byte(usage) != b"{":
+        raise InvalidParams("usage is an object", f"{path}.usage")
+    return Message(
+        role=rest.role,
+        content=content,
+        id=rest.id,
+        created_at=rest.created_at,
+        usage=usage,
+        stop_reason=rest.stop_reason,
+        meta=rest.meta,
+    )
+
+
+def _of_parts(raw: bytes | Raw, path: str) -> Message:
+    """As `_of_wire`, part by part: for messages with unknown blocks or nulls, and to say what is wrong."""
+    given = fields(raw, path, "a message")
+    content = given.pop("content", None)
+    if "meta" in given:
+        given["meta"] = Raw(_encode(fields(given["meta"], f"{path}.meta", "meta")))
+    rest = _rest(given, path)
+    if content is None:
+        raise InvalidParams("content is missing: give a string or a list of blocks", f"{path}.content")
+    return _whole(rest, _content(rest.role, content, f"{path}.content"), path)
+
+
+def _rest(given: dict[str, Raw], path: str) -> _RoleAndRest:
+    if bytes(given.get("role", NULL)) not in _ROLES:
+        raise InvalidParams("role is one of user, assistant, tool, system", f"{path}.role")
+    return decoded(_decode_rest, _encode(given), path)
+
+
+def message_of(role: Role, content: tuple[Block, ...], given: dict[str, Raw], path: str) -> Message:
+    """A message read from another shape: its blocks, and of its other fields those that are ours by name.
+
+    `given` are the fields of the message at `path`, without nulls. Raises as `decode_message`.
+    """
+    ours = {name: value for name, value in given.items() if name in _OURS}
+    if "meta" in ours:
+        ours["meta"] = Raw(_encode(fields(ours["meta"], f"{path}.meta", "meta")))
+    ours["role"] = Raw(_encode(role))
+    message = _whole(_rest(ours, path), content, path)
+    _check_blocks(message, path)
+    return message
+
+
+def _content(role: Role, raw: Raw, path: str) -> tuple[Block, ...]:
+    first = first_byte(raw)
+    if first == b'"':
+        return _of_string(role, string(raw, path), path)
+    if first != b"[":
+        raise InvalidParams("content is a string or a list of blocks", path)
+    return tuple(_block(part, f"{path}[{index}]") for index, part in enumerate(elements(raw, path)))
+
+
+def _block(raw: Raw, path: str) -> Block:
+    given = fields(raw, path, "a block")
+    if "type" not in given:
+        raise InvalidParams("a block needs a type", f"{path}.type")
+    tag = string(given["type"], f"{path}.type")
+    if tag not in _TAGS:
+        return Unknown(type=tag, raw=raw)
+    return _of_known(decoded(_decode_known, _encode(given), path), path)
+
+
+def _result(wire: _Result, path: str) -> ToolResult:
+    return ToolResult(
+        call_id=wire.call_id,
+        content=result_content(wire.content, f"{path}.content"),
+        name=wire.name,
+        is_error=wire.is_error,
+    )
+
+
+def result_content(raw: Raw, path: str) -> str | tuple[Block, ...]:
+    """What a tool gave back: a string as it is, a list of blocks as blocks, other JSON as its own text."""
+    first = first_byte(raw)
+    if first == b'"':
+        return string(raw, path)
+    if raw == NULL:
+        return ""
+    if first != b"[":
+        return bytes(raw).decode()
+    try:
+        return _decode_inner(raw)
+    except msgspec.ValidationError:
+        parts = elements(raw, path)
+    except (RecursionError, msgspec.DecodeError) as error:
+        refuse(error, path)
+    if not all(first_byte(part) == b'"' or has_type(part) for part in parts):
+        return bytes(raw).decode()
+    return tuple(
+        Text(text=string(part, f"{path}[{index}]"))
+        if first_byte(part) == b'"'
+        else _inner(part, f"{path}[{index}]")
+        for index, part in enumerate(parts)
+    )
+
+
+def kept_block(tag: str, raw: Raw, provider: str) -> Opaque | Unknown:
+    """A block of another shape that has no counterpart of ours, as it came.
+
+    Where its type is a name that ours use for something else, it is `opaque`, so that it can be read back.
+    """
+    return Opaque(provider=provider, raw=raw) if tag in _TAGS else Unknown(type=tag, raw=raw)
+
+
+def has_type(raw: Raw) -> bool:
+    """True for a JSON object whose `type` is a string, as a block's is."""
+    return first_byte(raw) == b"{" and first_byte(fields(raw, "$", "a block").get("type", NULL)) == b'"'
+
+
+def _inner(raw: Raw, path: str) -> Block:
+    """A block inside a tool result. Calls and results have no meaning there and stay as they came."""
+    tag = string(fields(raw, path, "a block")["type"], path)
+    return _block(raw, path) if tag in _IN_RESULTS else Unknown(type=tag, raw=raw)
+
+
+def _check_blocks(message: Message, path: str) -> None:
+    role = message.role
+    for index, block in enumerate(message.content):
+        if isinstance(block, ToolCall):
+            if role != "assistant":
+                raise InvalidParams(
+                    f"a tool_call stands in an assistant message, not in a {role} one",
+                    f"{path}.content[{index}]",
+                )
+        elif isinstance(block, ToolResult):
+            if role not in ("tool", "user"):
+                raise InvalidParams(
+                    f"a tool_result stands in a tool or user message, not in a {role} one",
+                    f"{path}.content[{index}]",
+                )
+        elif role == "tool":
+            raise InvalidParams(
+                "a tool message holds tool_result blocks only; put anything else in a user message",
+                f"{path}.content[{index}]",
+            )

@@ -1,0 +1,204 @@
+"""A request in OpenAI's chat shape (`/v1/chat/completions`), which many servers speak.
+
+The rules (OpenAI's API reference, "Create chat completion", and its error texts): the system prompt is the
+first message; an assistant message with `tool_calls` is followed at once by one tool message a call; system,
+assistant and tool messages hold text only; a function's name matches `^[a-zA-Z0-9_-]{1,64}$`; a call's id has
+at most 40 characters ("Invalid 'messages[1].tool_calls[0].id': string too long").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Raw
+
+from compactd.core.history.projection import Projection
+from compactd.core.history.tool_pairs import is_blank
+from compactd.formats.messages.provenance import is_same_model
+from compactd.formats.messages.rendering import (
+    ERROR_WITHOUT_OUTPUT,
+    Rendered,
+    SafeNames,
+    arguments_text,
+    encode,
+    from_result,
+    object_schema,
+    own_block,
+    picture,
+    text_of,
+    web_url,
+)
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Role,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Unknown,
+)
+
+_USER_PARTS = {"input_audio": ("input_audio",), "file": ("file",)}
+"""Parts of a user message that we keep as they came."""
+
+_LONGEST_ID = 40
+_LONGEST_NAME = 64
+
+
+def render(
+    system: str | None,
+    tools: Sequence[Tool],
+    projection: Projection,
+    model: str | None = None,
+    *,
+    with_reasoning: bool = False,
+) -> Rendered:
+    """The request as OpenAI's chat API takes it. Thinking is left out; `with_reasoning`, for endpoints that
+    want it back, that of the same model stands beside what it said. Cost: O(bytes)."""
+    names = SafeNames(_LONGEST_NAME, (tool.name for tool in tools))
+    written = _Written(names)
+    if system and not system.isspace():
+        written.put({"role": "system", "content": system})
+    for projected in projection.messages:
+        reasoning = None
+        if with_reasoning and projected.message.role == "assistant":
+            reasoning = _reasoning(projected.message) if is_same_model(projected.model, model) else ""
+        written.add(projected.message, reasoning)
+    written.flush()
+    return Rendered(
+        system=None,
+        messages=written.messages,
+        tools=[_tool(tool, names) for tool in tools] or None,
+        names=names.made(),
+    )
+
+
+def _tool(tool: Tool, names: SafeNames) -> Raw:
+    function: dict[str, object] = {"name": names.of(tool.name)}
+    if tool.description is not None:
+        function["description"] = tool.description
+    function["parameters"] = object_schema(tool.input_schema)
+    return Raw(encode({"type": "function", "function": function}))
+
+
+class _Written:
+    """The messages so far, and the pictures that wait until a user message may stand."""
+
+    def __init__(self, names: SafeNames) -> None:
+        self.messages: list[Raw] = []
+        self._names = names
+        self._ids = SafeNames(_LONGEST_ID, any_character=True)
+        self._waiting: list[object] = []
+
+    def put(self, message: dict[str, object]) -> None:
+        self.messages.append(Raw(encode(message)))
+
+    def add(self, message: Message, reasoning: str | None) -> None:
+        """`reasoning`: what an assistant's message shows of it; none where the endpoint wants none."""
+        for block in message.content:
+            if isinstance(block, ToolResult):
+                self._result(block)
+        # Beside a result a blank text says nothing: the result of another call may follow.
+        rest = [each for each in message.content if not (isinstance(each, ToolResult) or is_blank(each))]
+        if not rest:
+            return
+        self.flush()
+        if message.role == "assistant":
+            self._assistant(rest, reasoning)
+        else:
+            self._user(message.role, rest)
+
+    def flush(self) -> None:
+        """Writes what waits as a user message: between calls and their results none may stand."""
+        if self._waiting:
+            parts, self._waiting = self._waiting, []
+            self.put({"role": "user", "content": parts})
+
+    def _result(self, result: ToolResult) -> None:
+        call_id = self._ids.of(result.call_id)
+        if isinstance(result.content, str):
+            text = result.content
+        else:
+            text = _text(block for block in result.content if not _is_picture(block))
+            pictures = _parts(block for block in result.content if _is_picture(block))
+            if pictures:
+                self._waiting.append({"type": "text", "text": from_result(call_id)})
+                self._waiting.extend(pictures)
+        if result.is_error and not text:
+            text = ERROR_WITHOUT_OUTPUT
+        self.put({"role": "tool", "tool_call_id": call_id, "content": text})
+
+    def _assistant(self, content: Sequence[Block], reasoning: str | None) -> None:
+        calls = [self._call(block) for block in content if isinstance(block, ToolCall)]
+        text = _text(block for block in content if not _is_picture(block))
+        if text or calls:
+            message: dict[str, object] = {"role": "assistant", "content": text or None}
+            if calls:
+                message["tool_calls"] = calls
+            if reasoning or (calls and reasoning is not None):
+                # Beside calls an empty one too: "Missing `reasoning_content` field in the assistant message
+                # at message index 46" (400, DeepSeek, github.com/continuedev/continue/issues/11285).
+                message["reasoning_content"] = reasoning
+            self.put(message)
+        self._waiting.extend(_parts(block for block in content if _is_picture(block)))
+
+    def _call(self, call: ToolCall) -> dict[str, object]:
+        function = {"name": self._names.of(call.name), "arguments": arguments_text(call.arguments)}
+        return {"id": self._ids.of(call.call_id), "type": "function", "function": function}
+
+    def _user(self, role: Role, content: Sequence[Block]) -> None:
+        if any(_part(block) is not None for block in content):
+            # A system message holds text only; a user's may hold the rest.
+            self.put({"role": "user", "content": _parts(content)})
+        elif text := _text(content):
+            self.put({"role": "system" if role == "system" else "user", "content": text})
+
+
+def _reasoning(message: Message) -> str:
+    return "\n".join(block.text for block in message.content if isinstance(block, Thinking) and block.text)
+
+
+def _is_picture(block: Block) -> bool:
+    return isinstance(block, Image | Document) and _part(block) is not None
+
+
+def _text(blocks: Iterable[Block]) -> str:
+    return "\n".join(text for text in map(text_of, blocks) if text)
+
+
+def _parts(blocks: Iterable[Block]) -> list[object]:
+    """The blocks as parts of a user message, none of them empty."""
+    parts: list[object] = []
+    for block in blocks:
+        part = _part(block)
+        if part is not None:
+            parts.append(part)
+        elif text := text_of(block):
+            parts.append({"type": "text", "text": text})
+    return parts
+
+
+def _part(block: Block) -> object | None:
+    """`block` as a part of its own type; none where only text can stand for it."""
+    match block:
+        case Image():
+            inline = picture(block)
+            if inline is not None:
+                return {"type": "image_url", "image_url": {"url": f"data:{inline[0]};base64,{inline[1]}"}}
+            url = web_url(block.url)
+            return {"type": "image_url", "image_url": {"url": url}} if url else None
+        # "Expected a base64-encoded data URL with an application/pdf MIME type" (400, seen 2026-05)
+        case Document(data=str(data), media_type="application/pdf") if data and not block.text:
+            file = {
+                "filename": block.title or "document",
+                "file_data": f"data:{block.media_type};base64,{data}",
+            }
+            return {"type": "file", "file": file}
+        case Opaque() | Unknown():
+            return own_block(block, "openai", _USER_PARTS)
+        case _:
+            return None

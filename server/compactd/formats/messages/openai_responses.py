@@ -1,0 +1,177 @@
+"""OpenAI's Responses items (`/v1/responses`): read into ours.
+
+One element is one message: an input item, or a whole response object, whose `output` items are one
+assistant's message, so that calls made together stay together. Reasoning that OpenAI can take back (it has
+its encrypted content) is kept for it as it came, beside its summary; other items that have no counterpart of
+ours are kept as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Raw
+
+from compactd.formats.messages.neutral import encode_message, kept_block, message_of, result_content
+from compactd.formats.messages.parts import NULL, elements, fields, first_byte, string
+from compactd.formats.messages.provenance import RESPONSES
+from compactd.formats.messages.rendering import data_url, string_field
+from compactd.protocol.errors import InvalidParams
+from compactd.protocol.messages import (
+    Block,
+    Document,
+    Image,
+    Message,
+    Opaque,
+    Role,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+
+_ROLES: dict[str, Role] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+}
+
+_TEXTS = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
+_RESULTS = ("function_call_output", "custom_tool_call_output")
+
+
+def read_messages(raws: Sequence[Raw], path: str = "$.messages") -> list[tuple[Message, Raw]]:
+    """Each of `raws` as (message, the same in neutral shape); one for one.
+
+    A call's `arguments` string stays a string, byte for byte. Raises `InvalidParams` with the path of the bad
+    field, also for an `item_reference`: what it refers to is OpenAI's alone. `LimitExceeded` for nesting.
+    Cost: O(bytes).
+    """
+    read = []
+    for index, raw in enumerate(raws):
+        message = read_message(raw, f"{path}[{index}]")
+        read.append((message, Raw(encode_message(message))))
+    return read
+
+
+def read_message(raw: bytes | Raw, path: str = "$") -> Message:
+    """One input item, or a whole response. Raises `InvalidParams` with the path of the bad field."""
+    given = fields(raw, path, "an item")
+    if "type" not in given and first_byte(given.get("output", NULL)) == b"[":
+        content: list[Block] = []
+        for at, item in enumerate(elements(given["output"], f"{path}.output")):
+            place = f"{path}.output[{at}]"
+            role, blocks = _item(item, fields(item, place, "an item"), place)
+            if role != "assistant":
+                raise InvalidParams("a response holds the model's items only", place)
+            content.extend(blocks)
+        return message_of("assistant", tuple(content), given, path)
+    role, blocks = _item(Raw(bytes(raw)), given, path)
+    return message_of(role, tuple(blocks), given, path)
+
+
+def _item(raw: Raw, given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
+    tag = string(given["type"], f"{path}.type") if "type" in given else "message"
+    match tag:
+        case "message":
+            return _message(given, path)
+        case "function_call" | "custom_tool_call":
+            return "assistant", (_call(given, path, _CALLS[tag]),)
+        case "function_call_output" | "custom_tool_call_output":
+            call_id = _required(given, "call_id", path)
+            content = _result(given.get("output", NULL), f"{path}.output")
+            return "tool", (ToolResult(call_id=call_id, content=content),)
+        case "reasoning":
+            return "assistant", _reasoning(raw, given, path)
+        case "compaction":
+            return "assistant", (Opaque(provider=RESPONSES, raw=raw),)
+        case "image_generation_call" if string_field(given, "result"):
+            media_type = f"image/{string_field(given, 'output_format') or 'png'}"
+            return "assistant", (Image(media_type=media_type, data=string_field(given, "result")),)
+        case "item_reference":
+            raise InvalidParams("a reference says nothing here: give the item itself", f"{path}.type")
+        case _:
+            return ("user" if tag.endswith("_output") else "assistant"), (kept_block(tag, raw, RESPONSES),)
+
+
+def _required(given: dict[str, Raw], name: str, path: str) -> str:
+    if name not in given:
+        raise InvalidParams(f"{name} is missing", f"{path}.{name}")
+    return string(given[name], f"{path}.{name}")
+
+
+def _message(given: dict[str, Raw], path: str) -> tuple[Role, Sequence[Block]]:
+    name = string(given["role"], f"{path}.role") if "role" in given else ""
+    role = _ROLES.get(name)
+    if role is None:
+        raise InvalidParams(f"role is one of {', '.join(_ROLES)}", f"{path}.role")
+    if "content" not in given:
+        raise InvalidParams("content is missing: give a string or a list of parts", f"{path}.content")
+    place = f"{path}.content"
+    match first_byte(given["content"]):
+        case b'"':
+            return role, (Text(text=string(given["content"], place)),)
+        case b"[":
+            parts = elements(given["content"], place)
+            return role, [_part(part, f"{place}[{at}]") for at, part in enumerate(parts)]
+        case _:
+            raise InvalidParams("content is a string or a list of parts", place)
+
+
+def _call(given: dict[str, Raw], path: str, field: str) -> ToolCall:
+    return ToolCall(
+        call_id=_required(given, "call_id", path),
+        name=_required(given, "name", path),
+        arguments=given.get(field, Raw(b'"{}"')),
+    )
+
+
+def _result(raw: Raw, path: str) -> str | tuple[Block, ...]:
+    if first_byte(raw) == b"[":
+        parts = elements(raw, path)
+        if all(first_byte(part) == b"{" and _tag(part) in (*_TEXTS, *_MEDIA) for part in parts):
+            return tuple(_part(part, f"{path}[{at}]") for at, part in enumerate(parts))
+    return result_content(raw, path)
+
+
+_MEDIA = ("input_image", "input_file")
+
+
+def _tag(raw: Raw) -> str:
+    return string_field(fields(raw, "$", "a part"), "type")
+
+
+def _reasoning(raw: Raw, given: dict[str, Raw], path: str) -> Sequence[Block]:
+    texts = []
+    for field in ("summary", "content"):
+        if first_byte(given.get(field, NULL)) == b"[":
+            for at, part in enumerate(elements(given[field], f"{path}.{field}")):
+                texts.append(string_field(fields(part, f"{path}.{field}[{at}]", "a part"), "text"))
+    text = "\n".join(text for text in texts if text)
+    blocks: list[Block] = [Thinking(text=text)] if text else []
+    if string_field(given, "encrypted_content"):
+        blocks.append(Opaque(provider=RESPONSES, raw=raw))
+    return blocks
+
+
+def _part(raw: Raw, path: str) -> Block:
+    given = fields(raw, path, "a part")
+    if "type" not in given:
+        raise InvalidParams("a part needs a type", f"{path}.type")
+    tag = string(given["type"], f"{path}.type")
+    if tag in _TEXTS:
+        return Text(text=_required(given, _TEXTS[tag], path))
+    if tag == "input_image" and "image_url" in given:
+        url = string(given["image_url"], f"{path}.image_url")
+        inline = data_url(url)
+        return Image(url=url) if inline is None else Image(media_type=inline[0], data=inline[1])
+    if tag == "input_file":
+        title = string_field(given, "filename") or None
+        if "file_url" in given:
+            return Document(url=string(given["file_url"], f"{path}.file_url"), title=title)
+        inline = data_url(string_field(given, "file_data"))
+        if inline is not None:
+            return Document(media_type=inline[0], data=inline[1], title=title)
+    return kept_block(tag, raw, RESPONSES)

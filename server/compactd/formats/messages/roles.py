@@ -1,0 +1,83 @@
+"""Lists of messages whose roles are not their format's: other programs' names, calls of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from compactd.formats.files.documents import opened
+from compactd.formats.files.lines import records
+from compactd.formats.messages.lenient_json import Given, is_list, is_object, text_in
+from compactd.formats.messages.parts import NULL, elements, fields
+from compactd.protocol.errors import CompactdError
+
+NAMES = {
+    "human": "user",
+    "ai": "assistant",
+    "bot": "assistant",
+    "model": "assistant",
+    "tool_result": "tool",
+    "developer_message": "system",
+}
+"""What programs call the roles that OpenAI's and Anthropic's messages know (LangChain, ShareGPT, Gemini)."""
+
+_CALLS = ("tool_use", "tool_call")
+_RESULTS = ("tool_result",)
+
+Changed = tuple[int, str]
+"""(the message's number, what its role is)."""
+
+
+def with_roles(data: bytes) -> tuple[bytes, tuple[Changed, ...]]:
+    """(the list with the roles that its messages can have, what was changed). O(bytes).
+
+    Raises `InvalidParams` where there is no list.
+    """
+    about, messages = _opened(data)
+    changed: list[Changed] = []
+    rows: list[Raw] = []
+    for number, raw in enumerate(messages, start=1):
+        made = list(_mended(fields(raw, "$", "a message"), number, changed)) if is_object(raw) else []
+        rows += made if changed and changed[-1][0] == number else [raw]
+    return msgspec.json.encode({**about, "messages": rows}), tuple(changed)
+
+
+def _opened(data: bytes) -> tuple[Given, list[Raw]]:
+    try:
+        about, listed = opened(data, _unsaid, "messages")
+        return about, list(listed)
+    except CompactdError:
+        return {}, [Raw(msgspec.json.encode(record)) for _, record in records(data, _unsaid)]
+
+
+def _unsaid(text: str) -> None:
+    """The reader told it."""
+
+
+def _mended(given: Given, number: int, changed: list[Changed]) -> Iterator[Raw]:
+    name = text_in(given, "role")
+    role = NAMES.get(name.lower(), name.lower())
+    if role != name:
+        changed.append((number, f"the role {name!r} is {role!r} here"))
+    content = given.get("content", NULL)
+    runs: list[tuple[str, list[Raw]]] = []
+    for block in elements(content, "$.content") if is_list(content) else ():
+        needed = _needed(block, role)
+        if not runs or runs[-1][0] != needed:
+            runs.append((needed, []))
+        runs[-1][1].append(block)
+    if len(runs) <= 1 and (not runs or runs[0][0] == role):
+        yield Raw(msgspec.json.encode({**given, "role": role}))
+        return
+    changed.append((number, f"{role!r} cannot say all that stands in it"))
+    for needed, blocks in runs:
+        yield Raw(msgspec.json.encode({**given, "role": needed, "content": blocks}))
+
+
+def _needed(block: Raw, role: str) -> str:
+    tag = text_in(fields(block, "$", "a block"), "type") if is_object(block) else ""
+    if tag in _CALLS:
+        return "assistant"
+    return "user" if tag in _RESULTS and role not in ("user", "tool") else role

@@ -1,0 +1,71 @@
+"""What of a session a list of messages in a provider's shape does not hold, by entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec import Raw
+
+from compactd.formats.files.losses import Loss
+from compactd.formats.messages.base import read_messages
+from compactd.protocol.errors import CompactdError
+from compactd.protocol.messages import Block, Document, Image, Message, Thinking
+
+
+def shape_losses(messages: Sequence[Message], made: Sequence[Raw], format: str) -> Iterator[Loss]:
+    """What `messages` have and `made`, the request of them in the shape `format`, has not; in order.
+
+    What the projection mended is not told here: it says so itself. O(bytes).
+    """
+    left = _held(made, format)
+    for place, message in enumerate(messages):
+        yield from ((place, what) for what in _beside(message))
+        for block in message.content:
+            key = _key(block)
+            if key is None:
+                continue
+            if left[key] > 0:
+                left[key] -= 1
+            else:
+                yield place, _NAMES[type(block)]
+
+
+_NAMES: dict[type[Block], str] = {Thinking: "its thinking", Image: "a picture", Document: "a document"}
+
+
+def _held(made: Sequence[Raw], format: str) -> Counter[str]:
+    """How often the request holds each thought, picture and document."""
+    try:
+        read = [message for message, _ in read_messages(made, format)]
+    except CompactdError:
+        return Counter()
+    keys = (_key(block) for message in read for block in message.content)
+    return Counter(key for key in keys if key is not None)
+
+
+def _key(block: Block) -> str | None:
+    match block:
+        case Thinking():
+            return f"thinking {block.text or block.redacted}"
+        case Image():
+            return f"image {block.data or block.url}"
+        case Document():
+            return f"document {block.data or block.url or block.text}"
+        case _:
+            return None
+
+
+def _beside(message: Message) -> Iterator[str]:
+    """What stands beside a message's words: no provider's request has a place for it."""
+    if message.id is not None:
+        yield "the message's id"
+    if message.created_at is not None:
+        yield "the time"
+    if message.usage is not None:
+        yield "the usage report"
+    if message.stop_reason is not None:
+        yield "the stop reason"
+    meta = message.meta
+    if meta is not None and (meta.synthetic or meta.kind is not None or meta.pinned):
+        yield "what programs say about it"

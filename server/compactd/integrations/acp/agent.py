@@ -1,0 +1,261 @@
+"""`compactd acp`: the daemon's own loop as an ACP agent, for editors that speak it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Raw
+
+from compactd import __version__
+from compactd.client.asynchronous import AsyncClient
+from compactd.client.events import Event
+from compactd.client.frames import Json
+from compactd.core.text.quoting import quoted_line
+from compactd.formats.messages.neutral import decode_message
+from compactd.integrations.acp import commands, wire
+from compactd.integrations.acp.peer import Peer
+from compactd.integrations.acp.tools import Tools, offered
+from compactd.integrations.acp.turns import prompt_content, typed_text
+from compactd.integrations.acp.wire import Refused
+from compactd.protocol.messages import Document, Text, TokenUsage, ToolCall
+from compactd.protocol.wire import StartResult
+
+PROTOCOL = 1
+SYSTEM = """\
+You are a coding agent in the person's editor. Use the tools to look at files before you speak of them, \
+change them only as asked, and say shortly what you did. The working directory is {folder}."""
+PAGE = 200
+STOPS = {
+    "aborted": "cancelled",
+    "max_tokens": "max_tokens",
+    "length": "max_tokens",
+    "refusal": "refusal",
+    "steps": "max_turn_requests",
+}
+"""The daemon's reasons, as ACP names them; any other is the end of the turn."""
+
+
+class OwnAgent:
+    """Answers one client."""
+
+    def __init__(self, client: AsyncClient, start: Mapping[str, object], system: str | None) -> None:
+        """`start`: the model, as params of `session/start`; `system`: the prompt, else our own."""
+        self._client = client
+        self._start = start
+        self._system = system
+        self._initialize: dict[str, Json] = {}
+        self._tools: dict[str, Tools] = {}
+        self._ends: dict[tuple[str, str], asyncio.Future[Event]] = {}
+        self.peer: Peer | None = None
+
+    async def execute(self, params: dict[str, Json]) -> object:
+        """The daemon asks for a tool."""
+        tools = self._tools.get(str(params.get("session_id")))
+        arguments = _arguments(params.get("arguments"))
+        if tools is None or arguments is None:
+            return {"content": "The arguments are not an object.", "is_error": True}
+        return await tools.run(str(params.get("call_id")), str(params.get("name")), arguments)
+
+    async def watch(self) -> None:
+        """Tells the client what the daemon tells; until the daemon is closed."""
+        async for event in self._client.events():
+            if self.peer is None or event.session_id not in self._tools:
+                continue
+            for line in self._lines(event):
+                await self.peer.send(line)
+            if event.type in ("agent_end", "error"):
+                end = self._end(event.session_id, str(event.fields.get("turn_id")))
+                if not end.done():
+                    end.set_result(event)
+
+    def _lines(self, event: Event) -> tuple[bytes, ...]:
+        name, fields = event.session_id, event.fields
+        takes = wire.takes_compactions(self._initialize)
+        match event.type:
+            case "message_delta":
+                return (wire.said(name, str(fields["delta"])),)
+            case "thinking_delta":
+                return (wire.said(name, str(fields["delta"]), "agent_thought_chunk"),)
+            case "usage_update":
+                return _gauge(name, msgspec.convert(fields["usage"], TokenUsage))
+            case "compaction_start" if takes:
+                return (wire.compaction(name, str(fields["compaction_id"]), "in_progress"),)
+            case "compaction_end" if takes:
+                return (_compaction_end(name, fields),)
+            case _:
+                return ()
+
+    async def handle(self, method: str, params: dict[str, Json]) -> object:
+        """A request or notification. Raises `Refused`, and what the daemon's client raises."""
+        match method:
+            case "initialize":
+                self._initialize = params
+                return _initialized()
+            case "authenticate":
+                return {}
+            case "session/new":
+                return await self._new(params)
+            case "session/load":
+                return await self._load(params)
+            case "session/prompt":
+                return await self._prompted(self._known(params), params.get("prompt"))
+            case "session/cancel":
+                await self._client.agent_abort(session_id=self._known(params))
+                return None
+            case "session/close":
+                name = self._known(params)
+                self._tools.pop(name)
+                await self._client.session_close(session_id=name)
+                return {}
+            case _:
+                raise Refused(wire.METHOD_NOT_FOUND, f"compactd does not answer {method}")
+
+    async def _new(self, params: dict[str, Json]) -> object:
+        started = await self._opened(params, None)
+        return {"sessionId": started.session_id}
+
+    async def _load(self, params: dict[str, Json]) -> object:
+        name = params.get("sessionId")
+        if not isinstance(name, str):
+            raise Refused(wire.INVALID_PARAMS, "session/load needs a sessionId")
+        await self._opened(params, name)
+        await self._replay(name)
+        return {}
+
+    async def _opened(self, params: dict[str, Json], session_id: str | None) -> StartResult:
+        folder = params.get("cwd")
+        if not isinstance(folder, str):
+            raise Refused(wire.INVALID_PARAMS, "cwd must be an absolute path")
+        given: dict[str, object] = {"tools": offered(self._initialize), "working_dir": folder}
+        if session_id is None:
+            given |= self._start
+            # A folder's name comes with a repository: on one line, and no more than a name.
+            given["system_prompt"] = self._system or SYSTEM.format(folder=quoted_line(folder, "assistant"))
+        else:
+            given = {"session_id": session_id, "tools": given["tools"]}
+            stored = {one.session_id for one in (await self._client.session_list()).sessions}
+            if session_id not in stored:
+                raise Refused(wire.INVALID_PARAMS, f"no session has the id {session_id!r}")
+        started = await self._client.ask("session/start", given, StartResult)
+        peer = self._peer()
+        self._tools[started.session_id] = Tools(peer, started.session_id, folder)
+        name, ours = started.session_id, {"availableCommands": commands.COMMANDS}
+        # A client knows the session by the answer.
+        peer.after((wire.update(name, "available_commands_update", ours), *_gauge(name, started.token_usage)))
+        return started
+
+    async def _prompted(self, name: str, prompt: Json) -> object:
+        blocks = wire.elements(Raw(msgspec.json.encode(prompt))) or []
+        found = commands.command_of(typed_text(blocks))
+        if found is not None:
+            await self._peer().send(wire.said(name, await self._commanded(name, *found)))
+            return {"stopReason": "end_turn"}
+        content = prompt_content(blocks)
+        if not any(str(block["text"]).strip() for block in content):
+            raise Refused(wire.INVALID_PARAMS, "the prompt holds no text")
+        prompted = await self._client.agent_prompt(session_id=name, content=content)
+        try:
+            event = await self._end(name, prompted.turn_id)
+        finally:
+            self._ends.pop((name, prompted.turn_id), None)
+        if event.type == "error":
+            code = event.fields.get("code")
+            raise Refused(code if isinstance(code, int) else wire.INTERNAL, str(event.fields.get("message")))
+        return {"stopReason": STOPS.get(str(event.fields.get("stop_reason")), "end_turn")}
+
+    async def _commanded(self, name: str, command: commands.Name, rest: str) -> str:
+        match command:
+            case "compact":
+                return commands.told(await commands.compacted(self._client, name, rest))
+            case "context":
+                return await commands.context(self._client, name)
+            case "sessions":
+                return await commands.sessions(self._client, name)
+
+    async def _replay(self, name: str) -> None:
+        """What was said, as the client showed it."""
+        start: str | None = None
+        while True:
+            page = await self._client.session_history(session_id=name, from_=start, limit=PAGE)
+            for entry in page.entries:
+                if isinstance(entry.message, Raw):
+                    for line in _replayed(name, entry.message):
+                        await self._peer().send(line)
+            start = page.next
+            if start is None:
+                return
+
+    def _end(self, name: str, turn_id: str) -> asyncio.Future[Event]:
+        key = (name, turn_id)
+        if key not in self._ends:
+            self._ends[key] = asyncio.get_running_loop().create_future()
+        return self._ends[key]
+
+    def _known(self, params: dict[str, Json]) -> str:
+        name = params.get("sessionId")
+        if not isinstance(name, str) or name not in self._tools:
+            raise Refused(wire.INVALID_PARAMS, f"no session {name!r} is open: session/new, session/load")
+        return name
+
+    def _peer(self) -> Peer:
+        if self.peer is None:
+            raise Refused(wire.INTERNAL, "there is no client")
+        return self.peer
+
+
+def _arguments(given: Json) -> dict[str, Json] | None:
+    """A model's arguments; they may come as a string of JSON. None for what is no object."""
+    if isinstance(given, str):
+        try:
+            given = msgspec.json.decode(given)
+        except wire.UNREADABLE:
+            return None
+    return given if isinstance(given, dict) else None
+
+
+def _initialized() -> dict[str, object]:
+    return {
+        "protocolVersion": PROTOCOL,
+        "agentInfo": {"name": "compactd", "title": "compactd", "version": __version__},
+        "agentCapabilities": {
+            "loadSession": True,
+            "promptCapabilities": {"embeddedContext": True},
+            "sessionCapabilities": {"close": {}},
+        },
+        "authMethods": [],
+    }
+
+
+def _gauge(name: str, usage: TokenUsage) -> tuple[bytes, ...]:
+    if not usage.context_window:
+        return ()
+    return (wire.usage(name, usage.current_context_tokens or 0, usage.context_window),)
+
+
+def _compaction_end(name: str, fields: Mapping[str, Json]) -> bytes:
+    compaction_id, status = str(fields["compaction_id"]), str(fields["status"])
+    result, error = fields.get("result"), fields.get("error")
+    if status == "completed" and isinstance(result, dict):
+        summary = [{"type": "text", "text": str(result.get("summary", ""))}]
+        return wire.compaction(name, compaction_id, "completed", summary=summary)
+    if status == "failed" and isinstance(error, dict):
+        return wire.compaction(name, compaction_id, "failed", error=str(error.get("message", "")))
+    return wire.compaction(name, compaction_id, "cancelled")
+
+
+def _replayed(name: str, raw: Raw) -> list[bytes]:
+    message = decode_message(bytes(raw))
+    lines: list[bytes] = []
+    kind = "user_message_chunk" if message.role == "user" else "agent_message_chunk"
+    for block in message.content:
+        if isinstance(block, Text) and message.role in ("user", "assistant"):
+            lines.append(wire.said(name, block.text, kind))
+        elif isinstance(block, Document) and message.role == "user" and block.text:
+            file = {"uri": block.title or "file", "text": block.text}
+            lines.append(wire.update(name, kind, {"content": {"type": "resource", "resource": file}}))
+        elif isinstance(block, ToolCall):
+            call = {"toolCallId": block.call_id, "title": block.name, "status": "completed"}
+            lines.append(wire.update(name, "tool_call", call))
+    return lines

@@ -1,0 +1,88 @@
+"""`/compact`, `/context`, `/sessions`: what the person asks us, not the agent."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, Literal
+
+from compactd.client.asynchronous import AsyncClient
+from compactd.client.frames import Json
+from compactd.integrations.mcp.recall_text import plain
+from compactd.protocol.messages import CompactionResult
+
+Name = Literal["compact", "context", "sessions"]
+COMPACT_S = 600.0
+"""A model of this machine may write the summary."""
+LISTED = 20
+
+COMMANDS: Final[tuple[dict[str, Json], ...]] = (
+    {
+        "name": "compact",
+        "description": "Replace older messages by a summary; nothing is deleted",
+        "input": {"hint": "what the summary must not lose"},
+    },
+    {"name": "context", "description": "How full the context is, and what was compacted"},
+    {"name": "sessions", "description": "The conversations that are stored here"},
+)
+"""As `available_commands_update` has them."""
+
+
+def command_of(text: str) -> tuple[Name, str] | None:
+    """(command, what follows it) if a prompt that begins with `text` is one of ours."""
+    word, _, rest = text.strip().partition(" ")
+    match word:
+        case "/compact":
+            return "compact", rest.strip()
+        case "/context":
+            return "context", ""
+        case "/sessions":
+            return "sessions", ""
+        case _:
+            return None
+
+
+async def compacted(client: AsyncClient, session_id: str, focus: str) -> CompactionResult:
+    """Compacts the session; `focus` is what must not be lost, or empty."""
+    if not focus:
+        return await client.session_compact(session_id=session_id, timeout_s=COMPACT_S)
+    return await client.session_compact(session_id=session_id, instructions=focus, timeout_s=COMPACT_S)
+
+
+def told(result: CompactionResult) -> str:
+    """What `/compact` says."""
+    if not result.compacted:
+        return f"No compaction needed: {result.reason.removeprefix('nothing to compact: ')}"
+    removed = f"{result.messages_removed:,} message{'' if result.messages_removed == 1 else 's'}"
+    before, after, saved = result.tokens_before, result.tokens_after, result.tokens_saved
+    return f"✓ Compacted {removed}\n  Tokens: {before:,} → {after:,} (saved {saved:,})"
+
+
+async def context(client: AsyncClient, session_id: str, gauge: tuple[int, int] | None = None) -> str:
+    """What `/context` says. `gauge`: (used, window) in tokens where the agent tells them itself."""
+    state = await client.agent_state(session_id=session_id)
+    usage = state.token_usage
+    used, window = gauge or (usage.current_context_tokens or 0, usage.context_window or 0)
+    lines = [
+        f"Context: {used:,} tokens" + (f" of {window:,} ({100 * used / window:.0f} %)" if window else "")
+    ]
+    if gauge is None and window and usage.context_window_confidence == "guess":
+        lines[0] += ", the window is a guess"
+    if gauge is None and usage.threshold_tokens:
+        lines.append(f"Compaction due at {usage.threshold_tokens:,} tokens")
+    lines.append(f"Messages: {state.message_count:,} · model: {state.model or 'not named'}")
+    saved = f", {state.compaction.tokens_saved:,} tokens saved" if state.compaction.count else ""
+    lines.append(f"Compactions: {state.compaction.count}{saved}")
+    return plain("\n\n".join(lines))
+
+
+async def sessions(client: AsyncClient, here: str) -> str:
+    """What `/sessions` says; `here` is the one that asks."""
+    stored = sorted((await client.session_list()).sessions, key=lambda one: one.updated_at, reverse=True)
+    rows = []
+    for one in stored[:LISTED]:
+        when = datetime.fromtimestamp(one.updated_at).strftime("%Y-%m-%d %H:%M")
+        mark = " (this one)" if one.session_id == here else ""
+        title = f" · {one.title[:60]}" if one.title else ""
+        rows.append(f"- `{one.session_id}`{mark} · {one.message_count:,} messages · {when}{title}")
+    left = len(stored) - len(rows)
+    return plain("\n".join((*rows, *((f"- {left:,} more: `compactd sessions`",) if left > 0 else ()))))

@@ -1,0 +1,97 @@
+"""A client of ACP as our own agent sees it: what it asks, and what it is asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from compactd.client.events import DaemonGone, RpcError
+from compactd.client.frames import Json
+from compactd.integrations.acp import wire
+from compactd.integrations.acp.wire import Line, Refused
+
+Handler = Callable[[str, dict[str, Json]], Awaitable[object]]
+
+
+class Peer:
+    """Requests go out, and those of the client become tasks."""
+
+    def __init__(self, reader: asyncio.StreamReader, out: wire.Out, handler: Handler) -> None:
+        self._reader = reader
+        self._out = out
+        self._handler = handler
+        self._waiting: dict[wire.Id, asyncio.Future[Line]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._last_id = 0
+        self._log = wire.Log()
+        self._behind: dict[asyncio.Task[None] | None, list[bytes]] = {}
+
+    async def send(self, line: bytes) -> None:
+        """Writes a line that `acp_wire` made."""
+        await self._out.write(line)
+
+    def after(self, lines: Iterable[bytes]) -> None:
+        """Lines that go out behind the answer to the request that is handled now."""
+        self._behind.setdefault(asyncio.current_task(), []).extend(lines)
+
+    async def ask(self, method: str, params: object) -> dict[str, Json]:
+        """The client's answer. Raises `Refused` where that is an error."""
+        self._last_id += 1
+        waiting: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_id] = waiting
+        await self.send(wire.request(self._last_id, method, params))
+        line = await waiting
+        if line.error is not UNSET:
+            failure = wire.table(line.error)
+            raise Refused(wire.INTERNAL, str(failure.get("message", "the client refused it")))
+        return wire.table(line.result)
+
+    async def serve(self) -> None:
+        """Until the client ends, or does not read any more."""
+        try:
+            while data := await wire.next_line(self._reader):
+                line, _ = wire.read_line(data)
+                if line is None:
+                    self._log.write(f"a line of {len(data):,} bytes is no message and is left out")
+                    continue
+                if isinstance(line.method, str):
+                    task = asyncio.create_task(self._handle(line, line.method))
+                    self._tasks.add(task)
+                    task.add_done_callback(self._tasks.discard)
+                elif isinstance(line.id, int | str) and line.id in self._waiting:
+                    waiting = self._waiting.pop(line.id)
+                    if not waiting.done():
+                        waiting.set_result(line)
+        finally:
+            for task in tuple(self._tasks):
+                task.cancel()
+
+    async def _handle(self, line: Line, method: str) -> None:
+        params = wire.table(line.params)
+        try:
+            said: object | wire.Failure = await self._handler(method, params)
+        except Refused as refused:
+            said = refused.failure
+        except RpcError as error:
+            said = wire.Failure(error.code, error.message, Raw(msgspec.json.encode(error.data)))
+        except (DaemonGone, TimeoutError) as error:
+            said = wire.Failure(wire.INTERNAL, str(error))
+        except Exception as error:
+            # A request gets an answer, whatever its params hold.
+            self._log.write(f"{type(error).__name__} at a request; it is answered with an error")
+            said = wire.Failure(wire.INTERNAL, f"compactd could not do that: {type(error).__name__}")
+        if not isinstance(line.id, int | str):
+            return
+        try:
+            await self.send(
+                wire.refusal(line.id, said)
+                if isinstance(said, wire.Failure)
+                else wire.answer(line.id, {} if said is None else said)
+            )
+            for behind in self._behind.pop(asyncio.current_task(), ()):
+                await self.send(behind)
+        except OSError:
+            return

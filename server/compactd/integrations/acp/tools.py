@@ -1,0 +1,236 @@
+"""Tools that our own agent offers its model: they run in the editor, which asks the person where it must.
+
+Files in the session's folder are read without asking, but no link leads out of it. All else is asked for, and
+"always" allows that one command or that one file again, nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, assert_never
+
+from msgspec import Struct
+
+from compactd.client.frames import Json
+from compactd.integrations.acp import wire
+from compactd.integrations.acp.peer import Peer
+from compactd.integrations.acp.wire import Refused
+from compactd.integrations.mcp.recall_text import plain
+
+OUTPUT_BYTES = 100_000
+"""Of a command's output: its end."""
+
+_PATH: Final = {"type": "string", "description": "Absolute path."}
+
+
+def _tool(name: str, told: str, required: tuple[str, ...], **properties: object) -> Mapping[str, object]:
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return {"name": name, "description": told, "input_schema": schema}
+
+
+READ = _tool(
+    "read_file",
+    "Reads a text file, with what is not saved in the editor yet; outside the working directory the person "
+    "is asked first.",
+    ("path",),
+    path=_PATH,
+    line={"type": "integer", "description": "First line, from 1."},
+    limit={"type": "integer", "description": "Lines at most."},
+)
+WRITE = _tool(
+    "write_file",
+    "Writes a text file whole; the person is asked first.",
+    ("path", "content"),
+    path=_PATH,
+    content={"type": "string", "description": "All of the file."},
+)
+RUN = _tool(
+    "run_command",
+    "Runs a shell command in the working directory; the person is asked first.",
+    ("command",),
+    command={"type": "string", "description": "For sh -c."},
+)
+_KINDS = {"read_file": "read", "write_file": "edit", "run_command": "execute"}
+_ALWAYS = {
+    "read_file": "Always allow reading this file in this session",
+    "write_file": "Always allow writing this file in this session",
+    "run_command": "Always allow exactly this command in this session",
+}
+
+
+class Read(Struct, frozen=True):
+    """A file to be read."""
+
+    name = "read_file"
+    path: str
+    """Absolute, without links below the session's folder."""
+    is_inside: bool
+    part: dict[str, Json]
+    """First line and number of lines, as far as they were given."""
+
+
+class Write(Struct, frozen=True):
+    """A file to be written whole."""
+
+    name = "write_file"
+    path: str
+    content: str
+
+
+class Run(Struct, frozen=True):
+    """A command to be run."""
+
+    name = "run_command"
+    command: str
+
+
+Work = Read | Write | Run
+
+
+def offered(initialize: Mapping[str, Json]) -> tuple[Mapping[str, object], ...]:
+    """The tools that a client with these capabilities can run."""
+    capabilities = initialize.get("clientCapabilities")
+    given = capabilities if isinstance(capabilities, dict) else {}
+    fs = given.get("fs")
+    files = fs if isinstance(fs, dict) else {}
+    return (
+        *((READ,) if files.get("readTextFile") is True else ()),
+        *((WRITE,) if files.get("writeTextFile") is True else ()),
+        *((RUN,) if given.get("terminal") is True else ()),
+    )
+
+
+def place_of(folder: str, path: str) -> tuple[str, bool]:
+    """Where `path` leads, links followed, and whether that is in `folder`. Looks at the disk.
+
+    A path in the folder begins as `folder` does, which may be a link itself: the editor knows its files so.
+    Raises `Refused` for what is no path, and where links lead in a circle.
+    """
+    try:
+        root = Path(folder).resolve()
+        place = Path(folder, path).resolve()
+        if place.resolve() != place:
+            raise OSError("links in a circle")
+    except (OSError, ValueError, RuntimeError):
+        raise Refused(wire.INVALID_PARAMS, "that is no path of a file") from None
+    if not place.is_relative_to(root):
+        return str(place), False
+    return str(Path(folder, place.relative_to(root))), True
+
+
+class Tools:
+    """Of one session."""
+
+    def __init__(self, peer: Peer, session_id: str, folder: str) -> None:
+        self._peer = peer
+        self._id = session_id
+        self._folder = folder
+        self._allowed: set[tuple[str, str]] = set()
+        """(tool, the whole command or the file's place) that the person allowed for the session."""
+
+    async def run(self, call_id: str, name: str, arguments: Mapping[str, Json]) -> dict[str, object]:
+        """A tool's result as the daemon takes it; shown in the editor while it runs."""
+        given = str(arguments.get("command" if name == "run_command" else "path", ""))
+        call: dict[str, object] = {
+            "toolCallId": call_id,
+            "title": plain(f"{name.replace('_', ' ')}: {given}"),
+            "kind": _KINDS.get(name, "other"),
+            "rawInput": arguments,
+        }
+        failure: Refused | None = None
+        work: Work | None = None
+        try:
+            work = await self._work(name, arguments)
+        except Refused as refused:
+            failure = refused
+        if isinstance(work, Read | Write):
+            call["locations"] = [{"path": work.path}]
+            if work.path != given:
+                call["title"] = plain(f"{call['title']} → {work.path}")
+        await self._peer.send(wire.update(self._id, "tool_call", {**call, "status": "pending"}))
+        try:
+            if work is None:
+                raise failure or Refused(wire.INTERNAL, f"{name} could not be run")
+            await self._ask(work, call)
+            await self._told(call_id, "in_progress")
+            text = await self._done(work)
+        except Refused as refused:
+            await self._told(call_id, "failed", str(refused))
+            return {"content": str(refused), "is_error": True}
+        await self._told(call_id, "completed", text)
+        return {"content": text}
+
+    async def _work(self, name: str, arguments: Mapping[str, Json]) -> Work:
+        """What a call asks for. Raises `Refused` where its arguments do not say that."""
+        match name, arguments:
+            case "read_file", {"path": str(path)}:
+                place, is_inside = await asyncio.to_thread(place_of, self._folder, path)
+                part = {each: arguments[each] for each in ("line", "limit") if each in arguments}
+                return Read(place, is_inside, part)
+            case "write_file", {"path": str(path), "content": str(content)}:
+                place, _ = await asyncio.to_thread(place_of, self._folder, path)
+                return Write(place, content)
+            case "run_command", {"command": str(command)}:
+                return Run(command)
+            case _:
+                raise Refused(wire.INVALID_PARAMS, f"{name} does not take these arguments")
+
+    async def _done(self, work: Work) -> str:
+        match work:
+            case Read(path=path, part=part):
+                read = await self._peer.ask("fs/read_text_file", self._named(path=path, **part))
+                return str(read.get("content", ""))
+            case Write(path=path, content=content):
+                await self._peer.ask("fs/write_text_file", self._named(path=path, content=content))
+                return f"{path} is written."
+            case Run(command=command):
+                return await self._ran(command)
+            case _:
+                assert_never(work)
+
+    async def _ran(self, command: str) -> str:
+        created = await self._peer.ask(
+            "terminal/create",
+            self._named(command="sh", args=["-c", command], cwd=self._folder, outputByteLimit=OUTPUT_BYTES),
+        )
+        terminal = self._named(terminalId=created.get("terminalId"))
+        try:
+            ended = await self._peer.ask("terminal/wait_for_exit", terminal)
+            output = await self._peer.ask("terminal/output", terminal)
+        finally:
+            await self._peer.ask("terminal/release", terminal)
+        code, signal = ended.get("exitCode"), ended.get("signal")
+        cut = "(only the end)\n" if output.get("truncated") is True else ""
+        return f"{cut}{output.get('output', '')}\n[{f'signal {signal}' if signal else f'exit code {code}'}]"
+
+    async def _ask(self, work: Work, call: Mapping[str, object]) -> None:
+        """Raises `Refused` where the person does not want it."""
+        if isinstance(work, Read) and work.is_inside:
+            return
+        allowed = (work.name, work.command if isinstance(work, Run) else work.path)
+        if allowed in self._allowed:
+            return
+        options = (
+            {"optionId": "once", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "always", "name": _ALWAYS[work.name], "kind": "allow_always"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+        )
+        params = self._named(toolCall=call, options=options)
+        outcome = (await self._peer.ask("session/request_permission", params)).get("outcome")
+        chosen = outcome.get("optionId") if isinstance(outcome, dict) else None
+        if chosen == "always":
+            self._allowed.add(allowed)
+        elif chosen != "once":
+            raise Refused(wire.INTERNAL, "the person did not allow it")
+
+    async def _told(self, call_id: str, status: str, text: str = "") -> None:
+        content = (
+            {"content": [{"type": "content", "content": {"type": "text", "text": text}}]} if text else {}
+        )
+        fields = {"toolCallId": call_id, "status": status, **content}
+        await self._peer.send(wire.update(self._id, "tool_call_update", fields))
+
+    def _named(self, **fields: object) -> dict[str, object]:
+        return {"sessionId": self._id, **fields}

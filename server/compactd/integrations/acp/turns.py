@@ -1,0 +1,311 @@
+"""A turn as it passes between an ACP client and an agent, put together as messages of ours.
+
+What the person typed is the text of a prompt. Files that an editor embeds or links are documents, and what an
+agent replays as the user's words is its own account: it has the author `unknown`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.client.frames import Json
+from compactd.integrations.acp.updates import Update
+from compactd.integrations.acp.wire import UNREADABLE
+
+MOST_OUTPUT = 200_000
+"""Characters of one tool's output that are kept: its beginning and its end."""
+MOST_ARGUMENTS = 1_000_000
+"""Bytes of one call's arguments that are kept as they are; of longer ones, and of those that cannot be read,
+the beginning is kept as text."""
+MOST_TURN = 8_000_000
+"""Characters of a turn; what the agent says after that is not mirrored."""
+CALL_CHARS = 200
+"""What a call counts towards `MOST_TURN` before it says anything."""
+MAX_ID_CHARS = 200
+MAX_DEPTH = 100
+"""Lists and objects inside each other in arguments: far below what any reader of JSON takes."""
+
+_KIND = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+"""What a tool's kind looks like; the protocol's own are `read`, `edit`, `execute` and the like."""
+
+
+class _Content(Struct, frozen=True, rename="camel"):
+    type: str = ""
+    text: str | None = None
+    uri: str | None = None
+    name: str | None = None
+    content: Raw = Raw(b"null")
+    resource: Raw = Raw(b"null")
+    path: str | None = None
+    new_text: str | None = None
+
+
+class _Call(Struct):
+    id: str
+    name: str = "tool"
+    title: str = ""
+    arguments: dict[str, Json] = {}
+    arguments_bytes: int = 0
+    text: str = ""
+    output: str = ""
+    is_error: bool = False
+
+    @property
+    def chars(self) -> int:
+        return CALL_CHARS + len(self.title) + self.arguments_bytes + len(self.text) + len(self.output)
+
+
+class _Replayed(Struct):
+    texts: list[str]
+
+
+class _Said(Struct):
+    texts: list[str]
+
+
+class _Asked(Struct):
+    content: list[dict[str, Json]]
+
+
+def prompt_content(blocks: Sequence[Raw]) -> list[dict[str, Json]]:
+    """A prompt's blocks as those of a user's message. Only text blocks become text: that is what the person
+    typed. Files, embedded or linked, become documents; pictures and sounds are named in one."""
+    content: list[dict[str, Json]] = []
+    for raw in blocks:
+        block = _content(raw)
+        if block is not None and block.type == "text":
+            if block.text:
+                content.append({"type": "text", "text": block.text})
+            continue
+        text = _text(raw) or "[a block that could not be read]"
+        document: dict[str, Json] = {"type": "document", "media_type": "text/plain", "text": text}
+        name = None if block is None else _name(block)
+        content.append({**document, "title": name} if name else document)
+    return content
+
+
+def typed_text(blocks: Sequence[Raw]) -> str:
+    """The text that a prompt begins with; empty where it begins with something else."""
+    block = _content(blocks[0]) if blocks else None
+    return block.text or "" if block is not None and block.type == "text" else ""
+
+
+class Turn:
+    """What was said since the last answer to a prompt, or what an agent replayed of a session."""
+
+    def __init__(self, name: str, *, is_replay: bool = False) -> None:
+        """`name` parts its calls from those of other turns: agents begin to count anew."""
+        self._name = name
+        self._is_replay = is_replay
+        self._parts: list[_Call | _Asked | _Replayed | _Said] = []
+        self._calls: dict[str, _Call] = {}
+        self._chars = 0
+
+    def take(self, update: Update) -> None:
+        """Adds what an update tells. An agent speaks for the user only in a replay, and as `unknown`."""
+        match update.session_update:
+            case "user_message_chunk" if self._is_replay:
+                self._add(_Replayed, _text(update.content))
+            case "agent_message_chunk":
+                self._add(_Said, _text(update.content))
+            case "tool_call" | "tool_call_update" if update.tool_call_id:
+                self._called(update)
+            case _:
+                pass
+
+    def asked(self, content: list[dict[str, Json]]) -> None:
+        """The person's prompt, as `prompt_content` gives it."""
+        if content:
+            self._parts.append(_Asked(content))
+
+    def messages(self) -> list[Json]:
+        """In neutral shape, oldest first; each call has its answer."""
+        found: list[Json] = []
+        said: list[Json] = []
+        results: list[Json] = []
+
+        def flush() -> None:
+            if said:
+                found.append({"role": "assistant", "content": list(said)})
+            if results:
+                found.append({"role": "tool", "content": list(results)})
+            said.clear()
+            results.clear()
+
+        for index, part in enumerate(self._parts):
+            match part:
+                case _Call():
+                    call_id = self._id(part, index)
+                    said.append(_call(part, call_id))
+                    results.append(_result(part, call_id))
+                case _Asked(content=content):
+                    flush()
+                    found.append({"role": "user", "content": list(content)})
+                case _Replayed(texts=texts):
+                    flush()
+                    # Nobody but the agent says that a person typed it.
+                    found.append(
+                        {"role": "user", "content": [_text_block(texts)], "meta": {"author": "unknown"}}
+                    )
+                case _Said(texts=texts):
+                    if results:
+                        flush()
+                    said.append(_text_block(texts))
+        flush()
+        return found
+
+    def _add(self, kind: type[_Replayed] | type[_Said], text: str) -> None:
+        self._chars += len(text)
+        if not text or self._chars > MOST_TURN:
+            return
+        last = self._parts[-1] if self._parts else None
+        if isinstance(last, _Replayed | _Said) and isinstance(last, kind):
+            last.texts.append(text)
+        else:
+            self._parts.append(kind([text]))
+
+    def _called(self, update: Update) -> None:
+        call = self._calls.get(update.tool_call_id)
+        if call is None:
+            if self._chars > MOST_TURN:
+                return
+            call = self._calls[update.tool_call_id] = _Call(update.tool_call_id)
+            self._parts.append(call)
+            self._chars += call.chars
+        self._chars -= call.chars
+        if update.kind is not None and _KIND.fullmatch(update.kind):
+            call.name = update.kind
+        call.title = _clipped(update.title or call.title)
+        if bytes(update.raw_input) != b"null":
+            call.arguments = _arguments(update.raw_input)
+            call.arguments_bytes = min(len(bytes(update.raw_input)), MOST_ARGUMENTS)
+        if text := _texts(update.content):
+            call.text = _clipped(text)
+        if output := _output(update.raw_output):
+            call.output = _clipped(output)
+        if update.status is not None:
+            call.is_error = update.status == "failed"
+        self._chars += call.chars
+
+    def _id(self, call: _Call, index: int) -> str:
+        return f"{self._name}-{call.id if len(call.id) <= MAX_ID_CHARS else f'#{index}'}"
+
+
+def _text_block(texts: Sequence[str]) -> Json:
+    return {"type": "text", "text": "".join(texts)}
+
+
+def _call(call: _Call, call_id: str) -> Json:
+    arguments = call.arguments or ({"title": call.title} if call.title else {})
+    return {"type": "tool_call", "call_id": call_id, "name": call.name, "arguments": arguments}
+
+
+def _result(call: _Call, call_id: str) -> Json:
+    result: dict[str, Json] = {
+        "type": "tool_result",
+        "call_id": call_id,
+        "content": call.text or call.output,
+    }
+    return {**result, "is_error": True} if call.is_error else result
+
+
+def _clipped(text: str) -> str:
+    """Its beginning and its end, where it is longer than `MOST_OUTPUT`."""
+    if len(text) <= MOST_OUTPUT:
+        return text
+    half = MOST_OUTPUT // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half:,} characters …\n{text[-half:]}"
+
+
+def _arguments(raw: Raw) -> dict[str, Json]:
+    """An object that every reader of JSON takes: as it came, or its beginning as text in a field `raw`.
+
+    An integer of 4,301 digits, deep nesting and what is no JSON are kept as text. Empty for what is no
+    object.
+    """
+    data = bytes(raw)
+    if len(data) <= MOST_ARGUMENTS:
+        try:
+            value: Json = msgspec.json.decode(data)
+        except UNREADABLE:
+            pass
+        else:
+            if not isinstance(value, dict):
+                return {}
+            if not _is_deep(value):
+                return value
+    return {"raw": _clipped(data[:MOST_ARGUMENTS].decode("utf-8", "replace"))}
+
+
+def _is_deep(value: Json) -> bool:
+    level: list[Json] = [value]
+    for _ in range(MAX_DEPTH):
+        inner = [one for one in level if isinstance(one, dict | list) and one]
+        if not inner:
+            return False
+        level = [each for one in inner for each in (one.values() if isinstance(one, dict) else one)]
+    return True
+
+
+def _content(raw: Raw) -> _Content | None:
+    try:
+        return msgspec.json.decode(raw, type=_Content)
+    except UNREADABLE:
+        return None
+
+
+def _name(block: _Content) -> str | None:
+    """What a file is called in a prompt."""
+    if block.type == "resource":
+        inner = _content(block.resource)
+        return None if inner is None else inner.uri
+    return block.name or block.uri
+
+
+def _text(raw: Raw) -> str:
+    """Of one content block."""
+    block = _content(raw)
+    if block is None:
+        return ""
+    match block.type:
+        case "text":
+            return block.text or ""
+        case "resource_link":
+            return f"[{block.name or 'file'}: {block.uri or ''}]"
+        case "resource":
+            inner = _content(block.resource)
+            return "" if inner is None else f"[{inner.uri or 'resource'}]\n{inner.text or ''}"
+        case kind:
+            return f"[{kind}]"
+
+
+def _texts(raw: Raw) -> str:
+    """Of a tool call's content."""
+    try:
+        parts: Sequence[Raw] = msgspec.json.decode(raw, type=list[Raw])
+    except UNREADABLE:
+        return ""
+    texts = []
+    for part in parts:
+        block = _content(part)
+        if block is not None and block.type == "content":
+            texts.append(_text(block.content))
+        elif block is not None and block.type == "diff":
+            texts.append(f"{block.path or ''}\n{block.new_text or ''}")
+    return "\n".join(text for text in texts if text)
+
+
+def _output(raw: Raw) -> str:
+    data = bytes(raw)
+    if data == b"null":
+        return ""
+    if data[:1] == b'"':
+        try:
+            return msgspec.json.decode(data, type=str)
+        except UNREADABLE:
+            pass
+    return data.decode("utf-8", "replace")

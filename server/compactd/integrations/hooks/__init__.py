@@ -1,0 +1,1 @@
+"""Hooks of agents that compact by themselves: what was lost is given back."""

@@ -1,0 +1,308 @@
+"""`compactd hook AGENT`: run by an agent at its events, it mirrors the session, and after the agent's own
+compaction gives back what that lost.
+
+The agent comes first: whatever happens here, the exit code is 0, nothing but an answer reaches stdout,
+and the deadline ends it. What went wrong stands in the hooks' log.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from compactd.integrations.hooks.events import Event
+    from compactd.integrations.hooks.mirror import Mirror
+    from compactd.integrations.hooks.state import Files
+    from compactd.integrations.hooks.transcripts import Transcript
+
+DEADLINE_S: Final = 2.0
+MOST_CHARS: Final = 9_500
+"""As `lost.MOST_CHARS`, which is loaded only where something is to be given back."""
+READING_SHARE: Final = 0.5
+"""Of the deadline, for what is new in the transcript; the rest waits for the next event."""
+LAG_SHARE: Final = 0.25
+"""Of the deadline, that a transcript is waited for where it does not hold the compaction yet."""
+MOST_TOKENS: Final = 600_000
+"""Of what was removed that is looked at: about half a second's work; at each further attempt half of it."""
+MOST_ATTEMPTS: Final = 3
+LAG_STEP_S: Final = 0.02
+LOCK_STEP_S: Final = 0.01
+MOST_EVENT: Final = 1 << 24
+"""Bytes of an event that are looked at; the rest is read and dropped."""
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How a hook behaves."""
+
+    deadline_s: float = DEADLINE_S
+    most_chars: int = MOST_CHARS
+
+
+class Done(Struct, kw_only=True):
+    """What a run did, for the log."""
+
+    event: str = ""
+    session: str = ""
+    did: str = ""
+    failed: str = ""
+    instead: list[bytes] = []
+    """The answer if the rest fails or takes too long, until somebody takes it."""
+
+
+def main(agent: str, options: Options | None = None) -> int:
+    """One event from stdin; always 0."""
+    began = time.monotonic()
+    gc.disable()
+    options = options if options is not None else Options()
+    done = Done()
+    _end_at(options.deadline_s, agent, done)
+    try:
+        try:
+            answer = run(agent, _stdin(), options, began, done, os.environ)
+            done.instead.clear()
+        except Exception as error:  # the agent must not be told: it is logged
+            done.failed = f"{type(error).__name__}: {_place_of(error)}"
+            answer = _instead(done)
+        _write(answer)
+    except OSError as error:
+        done.failed = f"{type(error).__name__}: {_place_of(error)}"
+    try:
+        _log(agent, done, began)
+    except Exception:
+        return 0
+    return 0
+
+
+def _write(answer: bytes) -> None:
+    """Not through `sys.stdout`, which would complain at the end about an agent that has left."""
+    while answer:
+        answer = answer[os.write(1, answer) :]
+
+
+def _instead(done: Done) -> bytes:
+    """What is answered if the rest fails: the user's constraints, if they are known by then. Only once."""
+    try:
+        answer = done.instead.pop()
+    except IndexError:
+        return b""
+    done.did = "gave back the constraints alone"
+    return answer
+
+
+def run(
+    agent: str, data: bytes, options: Options, began: float, done: Done, environ: Mapping[str, str]
+) -> bytes:
+    """The answer to one event; empty for none."""
+    from compactd.integrations.hooks.events import agent_of, event_of
+
+    known = agent_of(agent)
+    if known is None:
+        done.failed = "no such agent"
+        return b""
+    event = event_of(known, data)
+    if event is None:
+        done.failed = "stdin held no event"
+        return b""
+    done.event, done.session = event.kind, event.session_id[:8]
+    if event.kind == "other" or event.is_inner or not event.session_id:
+        return b""
+    from compactd.integrations.hooks.state import files_of
+    from compactd.storage.exposure import exposure
+    from compactd.storage.files import make_folder
+
+    files = files_of(environ, agent, event.session_id)
+    make_folder(files.folder)
+    if exposed := exposure(files.folder):
+        # What is kept here is told to an agent as the user's words.
+        done.failed = f"not used: {exposed}"
+        return b""
+    return _locked(event, files, options, began, done)
+
+
+def _locked(event: Event, files: Files, options: Options, began: float, done: Done) -> bytes:
+    from compactd.storage.locks import Lock, take
+
+    while not isinstance(lock := take(files.path(".lock")), Lock):
+        if time.monotonic() - began > options.deadline_s * READING_SHARE:
+            done.failed = "another hook of this session is at work"
+            return b""
+        time.sleep(LOCK_STEP_S)
+    try:
+        return _answer(event, files, options, began, done)
+    finally:
+        lock.release()
+
+
+def _answer(event: Event, files: Files, options: Options, began: float, done: Done) -> bytes:
+    from compactd.integrations.hooks.mirror import Mirror
+    from compactd.integrations.hooks.state import forget_old, load, save
+
+    state = load(files)
+    if not state.session_id:
+        state.session_id, state.folder = event.session_id, event.cwd
+        forget_old(files.folder, time.time())
+    mirror = Mirror(event.agent, files, state)
+    _mirrored(mirror, event, options, began, done)
+    if event.kind == "prompt":
+        state.turns += 1
+    text = ""
+    if event.takes_context and state.is_pending and event.source != "clear":
+        state.attempts += 1
+        mirror.write()
+        save(files, state)
+        if state.attempts <= MOST_ATTEMPTS:
+            text = _put_back(mirror, files, event, options, done)
+            done.did = f"gave back {len(text):,} characters" if text else "nothing was lost"
+        else:
+            done.failed = "what was lost could not be worked out in time"
+        mirror.given_back(text)
+    if not mirror.write():
+        done.failed = done.failed or "the mirror's journal is damaged"
+    save(files, state)
+    return _with_context(event, text) if text else b""
+
+
+def _mirrored(mirror: Mirror, event: Event, options: Options, began: float, done: Done) -> None:
+    """Takes in what is new, and what the event itself tells of a compaction."""
+    from compactd.integrations.hooks.transcripts import Refused, Transcript
+
+    until = began + options.deadline_s * READING_SHARE
+    transcript: Transcript | None = None
+    if event.transcript:
+        try:
+            transcript = Transcript(event.transcript, mirror.state.place)
+        except FileNotFoundError:
+            pass  # an agent may name it before it writes it
+        except (OSError, Refused) as error:
+            done.failed = str(error) if isinstance(error, Refused) else f"transcript: {error.strerror}"
+    try:
+        if transcript is not None:
+            mirror.catch_up(
+                transcript, until, is_open=event.kind in ("before", "after"), is_over=event.kind == "end"
+            )
+        if event.kind == "start" and event.source == "clear":
+            mirror.cleared()
+        if event.kind == "after":
+            mirror.told_after(event.summary)
+        if event.kind == "start" and event.source == "compact":
+            mirror.told_at_start()
+            if transcript is not None:
+                _wait_for(mirror, transcript, options, began)
+    finally:
+        if transcript is not None:
+            transcript.close()
+
+
+def _wait_for(mirror: Mirror, transcript: Transcript, options: Options, began: float) -> None:
+    """Waits for the transcript to tell of a compaction that is known to have happened, and of its summary."""
+    stop = time.monotonic() + options.deadline_s * LAG_SHARE
+    while mirror.state.is_pending and not mirror.state.is_told and time.monotonic() < stop:
+        if transcript.grown():
+            mirror.catch_up(transcript, began + options.deadline_s * READING_SHARE, is_open=True)
+        else:
+            time.sleep(LAG_STEP_S)
+
+
+def _put_back(mirror: Mirror, files: Files, event: Event, options: Options, done: Done) -> str:
+    from compactd.integrations.hooks.state import read_held, save
+
+    # A pool of threads for one small task: 40 ms of its own (OpenBLAS as numpy 2 brings it).
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from compactd.integrations.hooks.lost_facts import characters, newest, size_bytes, what_was_lost
+
+    state = mirror.state
+
+    def first(text: str) -> None:
+        if text and not state.are_limits_given:
+            done.instead.append(_with_context(event, text))
+            state.are_limits_given = True
+            save(files, state)
+
+    lost = what_was_lost(
+        newest(read_held(files.path(".gone"), state.gone_bytes), MOST_TOKENS >> (state.attempts - 1)),
+        state.summary,
+        state.stays,
+        stayed=state.stayed,
+        folder=state.folder,
+        most=options.most_chars,
+        count=size_bytes if event.agent == "codex" else characters,
+        first=first,
+    )
+    state.kept = lost.kept
+    return lost.text
+
+
+def _with_context(event: Event, text: str) -> bytes:
+    import msgspec
+
+    inner = {"hookEventName": event.name, "additionalContext": text}
+    return msgspec.json.encode({"hookSpecificOutput": inner}) + b"\n"
+
+
+def _stdin() -> bytes:
+    """What the agent says, to its end: an agent whose pipe breaks may fall over it."""
+    pieces: list[bytes] = []
+    size = 0
+    while data := os.read(0, 1 << 16):
+        size += len(data)
+        if size <= MOST_EVENT:
+            pieces.append(data)
+    return b"".join(pieces) if size <= MOST_EVENT else b""
+
+
+def _end_at(deadline_s: float, agent: str, done: Done) -> None:
+    """Ends the process at the deadline, whatever it does: what it did not finish is done the next time."""
+
+    def stop() -> None:
+        done.failed = "the deadline passed"
+        try:
+            _write(_instead(done))
+            _log(agent, done, time.monotonic() - deadline_s)
+        finally:
+            os._exit(0)
+
+    if sys.platform == "win32":
+        import threading
+
+        timer = threading.Timer(deadline_s, stop)
+        timer.daemon = True
+        timer.start()
+        return
+    import signal
+
+    signal.signal(signal.SIGALRM, lambda number, frame: stop())
+    signal.setitimer(signal.ITIMER_REAL, deadline_s)
+
+
+def _log(agent: str, done: Done, began: float) -> None:
+    if not done.failed and not done.did:
+        return
+    from compactd.integrations.hooks.log import Line, write
+
+    write(
+        os.environ,
+        Line(
+            at=time.time(),
+            agent=agent[:32],
+            event=done.event,
+            session=done.session,
+            ms=round(1000 * (time.monotonic() - began)),
+            did=done.did,
+            failed=done.failed[:300],
+        ),
+    )
+
+
+def _place_of(error: BaseException) -> str:
+    """Where it was raised: no message of it, which may hold what was said."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    return "" if at is None else f"{at.tb_frame.f_code.co_filename.rpartition(os.sep)[2]}:{at.tb_lineno}"

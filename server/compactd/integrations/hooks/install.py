@@ -1,0 +1,339 @@
+"""`compactd install AGENT` and `uninstall`: our hooks into an agent's settings, and out of them again.
+
+Where ours stands is kept until it is taken back, so that every byte is as it was; the settings themselves are
+not: they may hold keys. Nothing is written where nothing would change, and never half.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import json
+import os
+import shlex
+import stat
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+import compactd
+from compactd._runtime.programs import MARKS, project_root
+from compactd.integrations.hooks.events import Agent
+from compactd.integrations.hooks.settings_change import Edit, Wanted, changed, events_in, taken_out, upgraded
+from compactd.integrations.hooks.settings_text import NotSettings
+from compactd.integrations.hooks.state import hooks_folder
+from compactd.storage import files
+from compactd.storage.exposure import exposure
+
+ISOLATION_S = 30.0
+"""How long a Python may take to say whether it finds compactd."""
+
+
+class CannotChange(Exception):
+    """The settings cannot be read or written. Says why."""
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an installation changed."""
+
+    path: str
+    folders: tuple[str, ...] = ()
+    """Those that were made, outermost first."""
+    was_there: bool = False
+    """Whether there were settings before."""
+    digest: str = ""
+    """Of the settings with ours in them."""
+    ours: tuple[tuple[int, int], ...] = ()
+    """(begin, end) of each stretch of bytes that was put in."""
+    commands: tuple[Edit, ...] = ()
+    """Commands of ours that were written anew, by their places without those stretches."""
+    events: tuple[str, ...] | None = None
+    """Of ours, those that had a place before; None where there were no hooks."""
+    before: str | None = None
+    """Written by 0.1: all of the settings, in base64; none where there was no file."""
+    after: str = ""
+    """The same of the settings with ours in them."""
+
+    def is_of(self, data: bytes | None) -> bool:
+        """Whether `data` is what the installation wrote."""
+        if data is None:
+            return False
+        return data == base64.b64decode(self.after) if self.after else _digest(data) == self.digest
+
+    def taken_back(self, data: bytes) -> bytes | None:
+        """What was there before `data`, which `is_of` it; None for no file."""
+        if self.after:
+            return None if self.before is None else base64.b64decode(self.before)
+        return _without_ours(data, self.ours, self.commands) if self.was_there else None
+
+    def outline(self) -> str | None:
+        """What of the settings before tells which of ours may go."""
+        if self.after:
+            return None if self.before is None else base64.b64decode(self.before).decode()
+        return None if self.events is None else json.dumps({"hooks": {key: [] for key in self.events}})
+
+
+def _record_of(
+    path: Path, folders: tuple[str, ...], before: bytes | None, after: bytes, wanted: Wanted
+) -> Record:
+    """Raises `NotSettings`, `UnicodeDecodeError`."""
+    text = "" if before is None else before.decode()
+    middle, commands = upgraded(text, wanted) if text.strip("\ufeff \t\r\n") else (text, ())
+    ours = _put_in(middle.encode(), after)
+    is_exact = _without_ours(after, ours, commands) == (before or b"")
+    return Record(
+        path=str(path),
+        folders=folders,
+        was_there=before is not None,
+        digest=_digest(after) if is_exact else "",
+        ours=ours,
+        commands=commands,
+        events=events_in(text),
+    )
+
+
+def _put_in(before: bytes, after: bytes) -> tuple[tuple[int, int], ...]:
+    """The stretches of `after` that are not in `before`, whose bytes all stand in it in their order."""
+    stretches: list[tuple[int, int]] = []
+    at = 0
+    for begin, byte in enumerate(after):
+        if at < len(before) and before[at] == byte:
+            at += 1
+        elif stretches and stretches[-1][1] == begin:
+            stretches[-1] = (stretches[-1][0], begin + 1)
+        else:
+            stretches.append((begin, begin + 1))
+    return tuple(stretches)
+
+
+def _without_ours(data: bytes, ours: tuple[tuple[int, int], ...], commands: tuple[Edit, ...]) -> bytes:
+    ends = (0, *(end for _, end in ours))
+    begins = (*(begin for begin, _ in ours), len(data))
+    text = b"".join(data[end:begin] for end, begin in zip(ends, begins, strict=True)).decode()
+    for edit in reversed(commands):
+        text = text[: edit.start] + edit.old + text[edit.end :]
+    return text.encode()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """What would be, or was, done to a file."""
+
+    path: Path
+    """The file itself, where the settings are a link to it."""
+    before: bytes | None
+    """None where there is no file."""
+    after: bytes | None
+    """None where the file goes."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_needed(self) -> bool:
+        return self.before != self.after
+
+    def diff(self) -> str:
+        """For a person."""
+        import difflib
+
+        old, new = (
+            data.decode("utf-8", "replace") if data is not None else "" for data in (self.before, self.after)
+        )
+        name = str(self.path)
+        lines = difflib.unified_diff(
+            old.splitlines(keepends=True),
+            new.splitlines(keepends=True),
+            name if self.before is not None else "(no file)",
+            name if self.after is not None else "(no file)",
+        )
+        return "".join(line if line.endswith("\n") else line + "\n" for line in lines)
+
+
+def program() -> str:
+    """The command that starts this `compactd`, as a shell takes it."""
+    script = _script()
+    if script is not None:
+        return shlex.quote(str(script))
+    return f"{shlex.quote(sys.executable)} {_isolation()} -m compactd"
+
+
+def _script() -> Path | None:
+    """The script `compactd` that was called, otherwise the one next to this Python."""
+    called = Path(sys.argv[0])
+    ending = ".exe" if sys.platform == "win32" else ""
+    beside = Path(sys.executable).with_name(f"compactd{ending}")
+    for one in (called, beside):
+        if one.stem == "compactd" and one.is_file() and os.access(one, os.X_OK):
+            return one.absolute()
+    return None
+
+
+def _isolation() -> str:
+    """The option that keeps Python from importing out of the folder an agent works in, where hooks are run.
+
+    `-I` also ignores `PYTHONPATH`, whose empty entries mean that folder, and the user's own packages; if
+    compactd is one of those, `-P` (3.11).
+    """
+    command = [sys.executable, "-I", "-c", "import compactd.__main__, msgspec; print(compactd.__file__)"]
+    try:
+        done = subprocess.run(command, capture_output=True, cwd=os.sep, timeout=ISOLATION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "-P"
+    return "-I" if done.stdout.decode("utf-8", "replace").strip() == compactd.__file__ else "-P"
+
+
+def exposed_program() -> str | None:
+    """Why somebody else may change what the hooks run, in words; None if nobody may."""
+    program = _script() or Path(sys.executable)
+    for one in (program, program.resolve()):
+        project = project_root(one.parent)
+        if any((project / mark).exists() for mark in MARKS):
+            return f"{one} is inside the project {project}: whoever changes that project, an agent too"
+    return exposure(program)
+
+
+def installation(path: Path, wanted: Wanted) -> Change:
+    """What installing changes. Raises `CannotChange`."""
+    place = _place(path)
+    before = _read(place)
+    text = _text(before, place)
+    try:
+        after, notes = changed(text, wanted)
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
+    return Change(path=place, before=before, after=after.encode(), notes=notes)
+
+
+def install(path: Path, wanted: Wanted, environ: Mapping[str, str]) -> Change:
+    """Writes it, after what was there was put aside. Raises `CannotChange`."""
+    change = installation(path, wanted)
+    if not change.is_needed or change.after is None:
+        return change
+    made = [change.path.parent, *change.path.parent.parents]
+    missing = tuple(str(folder) for folder in reversed(made) if not folder.exists())
+    old = _record(environ, wanted.agent)
+    keeps = old is not None and old.path == str(change.path) and old.is_of(change.before)
+    before, folders = change.before, missing
+    if keeps and old is not None and change.before is not None:
+        before, folders = old.taken_back(change.before), old.folders
+    try:
+        record = _record_of(change.path, folders, before, change.after, wanted)
+    except (NotSettings, UnicodeDecodeError) as error:
+        raise CannotChange(f"{change.path} cannot be changed: {error}") from None
+    try:
+        files.make_folder(hooks_folder(environ))
+        files.write_beside(_record_path(environ, wanted.agent), (msgspec.json.encode(record),), durable=True)
+        _write(change)
+    except OSError as error:
+        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+    return change
+
+
+def removal(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+    """What uninstalling changes. Raises `CannotChange`."""
+    place = _place(path)
+    before = _read(place)
+    if before is None:
+        return Change(path=place, before=None, after=None)
+    record = _record(environ, agent)
+    known = record if record is not None and record.path == str(place) else None
+    if known is not None and known.is_of(before):
+        return Change(path=place, before=before, after=known.taken_back(before))
+    try:
+        text = taken_out(_text(before, place), known.outline() if known is not None else None)
+    except NotSettings as error:
+        raise CannotChange(f"{place} cannot be changed: {error}") from None
+    except UnicodeDecodeError:
+        raise CannotChange(f"{place} is no UTF-8 text") from None
+    return Change(path=place, before=before, after=text.encode())
+
+
+def uninstall(path: Path, agent: Agent, environ: Mapping[str, str]) -> Change:
+    """Takes our hooks out: as it was, where nothing else was changed since. Raises `CannotChange`."""
+    change = removal(path, agent, environ)
+    record = _record(environ, agent)
+    try:
+        if change.is_needed:
+            _write(change)
+        if record is not None and record.path == str(change.path):
+            if not change.path.exists():
+                for folder in reversed(record.folders):
+                    _drop_empty(Path(folder))
+            _record_path(environ, agent).unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotChange(f"{change.path} cannot be written: {error.strerror}") from error
+    return change
+
+
+def _drop_empty(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _place(path: Path) -> Path:
+    """The file that is meant: a link is followed, and stays a link."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise CannotChange(f"{path} cannot be read: it is a link to itself") from error
+
+
+def _read(place: Path) -> bytes | None:
+    try:
+        if place.exists() and not place.is_file():
+            raise CannotChange(f"{place} is no file")
+        return place.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise CannotChange(f"{place} cannot be read: {error.strerror}") from error
+
+
+def _text(data: bytes | None, place: Path) -> str:
+    try:
+        return "" if data is None else data.decode()
+    except UnicodeDecodeError:
+        raise CannotChange(f"{place} is no UTF-8 text") from None
+
+
+def _write(change: Change) -> None:
+    """The whole file or nothing of it, with the permissions that it had."""
+    place = change.path
+    if change.after is None:
+        place.unlink(missing_ok=True)
+        return
+    if change.before is not None and not place.stat().st_mode & stat.S_IWUSR:
+        # A file beside could take its place all the same; whoever protected it meant what is in it.
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    place.parent.mkdir(parents=True, exist_ok=True)
+    mode = place.stat().st_mode & 0o777 if change.before is not None else 0o600
+    beside = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with os.fdopen(os.open(beside, flags, 0o600), "wb") as file:
+            file.write(change.after)
+        beside.chmod(mode)
+        beside.replace(place)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _record_path(environ: Mapping[str, str], agent: Agent) -> Path:
+    return hooks_folder(environ) / f"{agent}.installed"
+
+
+def _record(environ: Mapping[str, str], agent: Agent) -> Record | None:
+    try:
+        return msgspec.json.decode(_record_path(environ, agent).read_bytes(), type=Record)
+    except (OSError, msgspec.DecodeError):
+        return None

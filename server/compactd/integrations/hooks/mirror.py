@@ -1,0 +1,419 @@
+"""An agent's session as it goes on beside the agent: what is new is stored, and weighed for the day on which
+the agent compacts it away.
+
+Two files: the *stretch*, messages that the agent's context holds now, each with what is known of it; and what
+is *gone*, the stretch that the last compaction took, until its facts were given back.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from compactd.core.authors.authors import is_typed
+from compactd.core.extract.facts import FactCache
+from compactd.core.history.entries import Item, is_summary
+from compactd.core.tokens.counting import Chars4, message_tokens
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.integrations.hooks.events import Agent
+from compactd.integrations.hooks.mirror_journal import MirrorJournal
+from compactd.integrations.hooks.state import (
+    TELLERS,
+    Files,
+    Held,
+    State,
+    Teller,
+    append,
+    by_client_id,
+    framed,
+    read_held,
+)
+from compactd.integrations.hooks.transcript_steps import (
+    ANSWERS,
+    BOUNDARIES,
+    Compaction,
+    Said,
+    named,
+    quotations,
+    steps_of,
+    text_of,
+    without_ours,
+)
+from compactd.integrations.hooks.transcripts import CHUNK, MOST_LINE, Piece, Transcript
+from compactd.protocol.messages import Message, Meta, Text, ToolResult
+from compactd.storage.hook_files import REDACTED, hashed, key_of, of_all_sessions, with_key
+
+REPEATERS = ("claude-code", "gemini-cli")
+"""They write messages again, under the same ids (Gemini CLI 0.61, run 2026-11; Claude Code 2.1 at its second
+compaction: anthropics/claude-code issues 66947 and 92089, 2026)."""
+HUGE = 4_000_000
+"""Bytes: of a transcript that is as large when it is first seen, only the last stretch is weighed."""
+MOST_CARRIED = 65_536
+"""Characters of a person's words that are carried over a compaction."""
+MOST_SUMMARY = 262_144
+
+Clock = Callable[[], float]
+
+
+class Mirror:
+    """The mirror of one session, while its lock is held."""
+
+    def __init__(self, agent: Agent, files: Files, state: State, *, clock: Clock = time.monotonic) -> None:
+        self.agent: Agent = agent
+        self.state = state
+        self._files = files
+        self._clock = clock
+        self._journal = MirrorJournal(files, agent, state, time.time())
+        self._cache = FactCache(state.folder or None)
+        self._counter = Chars4()
+        self._stretch: list[bytes] = []
+        self._ids: list[int] = []
+        self._known: set[int] = set()
+        """Of a transcript that is read again: what was taken in before this run."""
+        self._met: set[int] = set()
+        """What this run took in."""
+        self._is_lost = not state.place.path
+        """Nothing is known of the session: what was taken in before is weighed again, not stored again."""
+        self._passed = 0
+        """Entries that were passed over so, to name the messages by."""
+        lists = (files.path(REDACTED), of_all_sessions(files.folder, agent))
+        self._redacted = hashed(files.folder, *lists)
+        """What was redacted in a mirror of the agent and may stand in the transcript still: in that of a fork
+        too."""
+        self._left: dict[str, Held] = {}
+        """Messages before the compaction that this run met, by their ids: some may have stayed."""
+        self._is_behind = False
+        """What is read now stands behind the record of the last compaction."""
+        self._answers = 0
+        """What the model said since the last compaction that this run met."""
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def catch_up(self, transcript: Transcript, until: float, *, is_open: bool, is_over: bool = False) -> None:
+        """Takes in what is new, until the clock says `until`; the rest the next time. `is_open`: the agent is
+        in the middle of a turn. `is_over`: it is at the end of one. O(new bytes)."""
+        state = self.state
+        is_first = not state.is_caught_up
+        if transcript.is_other or self._is_lost or self.agent in REPEATERS:
+            self._known = self._known or self._read_ids()
+        if not state.place.path and transcript.size > HUGE:
+            state.learn_from = self._worth_learning(transcript)
+        if transcript.is_other:
+            state.learn_from = 0
+            state.between = None
+        for piece in self._pieces(transcript):
+            data = self._settled(piece, transcript) if is_open else piece.data
+            is_last = is_over and piece.end >= transcript.size
+            said = steps_of(self.agent, data, state.between, is_last=is_last)
+            state.between = said.between
+            for step in said.steps:
+                if isinstance(step, Compaction):
+                    self._recorded(step)
+                else:
+                    self._said(step, learn=piece.end > state.learn_from)
+            if len(data) < len(piece.data):
+                state.is_caught_up = True
+                break
+            if self._clock() > until:
+                break
+        if is_first and state.is_pending and self._answers > 0:
+            # It happened before we were there, and the agent has gone on since.
+            self._settle()
+        state.is_caught_up |= transcript.is_read
+        state.place = transcript.place()
+
+    def _pieces(self, transcript: Transcript) -> Iterable[Piece]:
+        if self.agent != "gemini-cli":
+            return transcript.pieces(CHUNK)
+        if transcript.place().path.endswith(".json"):
+            whole = transcript.whole()
+            return () if whole is None else (whole,)
+        # An answer is written again once its calls are done: one read sees its last state.
+        return transcript.pieces(MOST_LINE // 2)
+
+    def _settled(self, piece: Piece, transcript: Transcript) -> bytes:
+        """Without an answer that will be written again."""
+        if self.agent != "gemini-cli" or piece.start == 0 == transcript.place().offset:
+            return piece.data
+        at = piece.data.rfind(ANSWERS["gemini-cli"])
+        if at < 0:
+            return piece.data
+        begin = piece.data.rfind(b"\n", 0, at) + 1
+        transcript.back_to(piece.start + begin)
+        return piece.data[:begin]
+
+    def _worth_learning(self, transcript: Transcript) -> int:
+        """Where the messages begin that a compaction to come, or one that was not told of, takes."""
+        bounds = transcript.last_of(*BOUNDARIES[self.agent])
+        if not bounds:
+            return 0
+        if transcript.holds(ANSWERS[self.agent], bounds[0]):
+            return bounds[0]
+        return bounds[1] if len(bounds) > 1 else 0
+
+    # --- messages -------------------------------------------------------------------------------------
+
+    def _said(self, step: Said, *, learn: bool) -> None:
+        message = named(step.message, self.state.calls)
+        key = key_of(message.id or step.raw)
+        if self._redacted:
+            message = self._without_redacted(message, step.raw)
+        if self._is_behind and message.id is not None and message.id in self._left:
+            self._stayed(self._left.pop(message.id))
+            return
+        is_known = self._is_known(key)
+        if self._is_met(key, message.id) or (is_known and not self._is_lost):
+            return
+        raw = step.raw if message is step.message else encode_message(message)
+        tokens = message_tokens(message, self._counter)
+        if is_known:
+            self._passed += 1
+            entry_id = f"e{self._passed}"
+        else:
+            entry_id = self._journal.add(message, raw, tokens, message.id)
+            self._ids.append(key)
+        self._answers += message.role == "assistant"
+        said = without_ours(message) if learn and not _is_of_a_program(message) else None
+        if said is not None:
+            raw = raw if said is message else encode_message(said)
+            self._stretch.append(framed(self._held(entry_id, said, raw, tokens)))
+
+    def _without_redacted(self, message: Message, raw: bytes) -> Message:
+        """The message, or a mark in its place where it was redacted."""
+        from compactd.core.redaction.blank import blanked, content_of
+
+        names = (message.id or raw, raw, encode_message(message), content_of(message))
+        return blanked(message) if any(map(self._redacted.holds, map(key_of, names))) else message
+
+    def _is_known(self, key: int) -> bool:
+        """Whether an earlier run took it in; the hashes of what was redacted are keyed."""
+        secret = self._redacted.secret
+        return key in self._known or (bool(secret) and with_key(key, secret) in self._known)
+
+    def _is_met(self, key: int, id: str | None) -> bool:
+        """Whether this run took it in before."""
+        is_met = key in self._met
+        if id and self.agent in REPEATERS:
+            self._met.add(key)
+        return is_met
+
+    def _held(self, entry_id: str, message: Message, raw: bytes, tokens: int) -> Held:
+        item = Item(entry_id=entry_id, body=message, tokens=tokens)
+        facts = self._cache.learn(item)
+        # Asked for once; and what is read again may have another's number.
+        self._cache.forget(entry_id)
+        return Held(
+            entry_id=entry_id,
+            message=raw,
+            tokens=tokens,
+            client_id=message.id or "",
+            facts=facts,
+            is_typed=is_typed(message)
+            and not any(isinstance(block, ToolResult) for block in message.content),
+            is_summary=is_summary(message),
+        )
+
+    # --- compactions ----------------------------------------------------------------------------------
+
+    def _recorded(self, step: Compaction) -> None:
+        """The transcript tells of a compaction."""
+        key = key_of(step.id or step.summary)
+        if self._redacted:
+            from compactd.core.redaction.scrub import MARK
+
+            # What the agent kept word for word may hold what was redacted.
+            is_redacted = self._redacted.holds(key) or self._redacted.holds(key_of(step.summary))
+            step = replace(step, summary=MARK if is_redacted else step.summary, stays="")
+        if self._is_met(key, step.id):
+            return
+        if not self._is_known(key):
+            self._ids.append(key)
+            self._journal.compacted(step.summary, self._counter.count(step.summary))
+        elif self._is_lost:
+            self._passed += 1
+        else:
+            return
+        is_new = self._announced("record")
+        if not is_new and self.state.is_pending:
+            self._add_late()
+        if is_new or (self.state.is_pending and not self.state.is_told):
+            self._tell(step.summary, step.stays)
+        if self.state.is_pending:
+            self._kept(step)
+        self._is_behind = True
+        # Gemini CLI has its model say that it has got the summary.
+        self._answers = -1 if self.agent == "gemini-cli" else 0
+
+    def told_after(self, summary: str) -> None:
+        """The agent's event tells of a compaction, and its summary where it knows it."""
+        if (self._announced("after") or not self.state.is_told) and summary:
+            self._tell(summary, "")
+
+    def told_at_start(self) -> None:
+        """The agent begins anew from a compaction."""
+        self._announced("start")
+
+    def cleared(self) -> None:
+        """The agent began with nothing: what was there is not missed."""
+        self._flush()
+        state = self.state
+        state.is_pending = False
+        state.stretch_bytes = state.carried_bytes = 0
+        state.turns = 0
+
+    def _announced(self, by: Teller) -> bool:
+        """Notes that `by` told of a compaction; True where nobody else did before."""
+        counts, state = self.state.counts, self.state
+        if state.compactions and not self._stretch and state.stretch_bytes == state.carried_bytes:
+            # Nothing was said since the last one: it is that one again.
+            counts[by] = state.compactions
+            return False
+        number = counts[by] = counts.get(by, 0) + 1
+        if number <= state.compactions:
+            return False
+        for other in TELLERS:
+            # Whoever did not tell of the last one will not do so any more.
+            counts[other] = max(counts.get(other, 0), number - 1)
+        state.compactions = number
+        self._rotate()
+        return True
+
+    def _tell(self, summary: str, stays: str) -> None:
+        state = self.state
+        state.summary, state.stays, state.is_told = summary[:MOST_SUMMARY], stays, True
+        self._carry(summary, "summary-")
+
+    def _rotate(self) -> None:
+        """The stretch is gone; a new one begins with a person's words."""
+        self._flush()
+        state, files = self.state, self._files
+        held = read_held(files.path(".stretch"), state.stretch_bytes)
+        if held:
+            files.path(".stretch").replace(files.path(".gone"))
+        else:
+            files.path(".gone").unlink(missing_ok=True)
+        state.gone_bytes = state.stretch_bytes if held else 0
+        state.is_pending, state.is_told, state.attempts = bool(held), False, 0
+        state.are_limits_given = False
+        state.summary = state.stays = ""
+        state.stayed = []
+        state.turns = 0
+        self._is_behind = False
+        self._left = by_client_id(held)
+        left = MOST_CARRIED
+        carried: list[Held] = []
+        for one in reversed(held):
+            if one.is_typed and len(one.message) <= left:
+                left -= len(one.message)
+                carried.append(one)
+        data = b"".join(framed(one) for one in reversed(carried))
+        state.stretch_bytes = append(files.path(".stretch"), 0, data)
+        state.carried_bytes = state.stretch_bytes
+
+    def _carry(self, summary: str, name: str) -> None:
+        """A summary, or what was put back, belongs to the new stretch: the next compaction takes it."""
+        if not summary:
+            return
+        message = Message(
+            role="user", content=(Text(text=summary),), meta=Meta(type="compaction_summary", synthetic=True)
+        )
+        raw = encode_message(message)
+        tokens = self._counter.count(summary)
+        entry_id = f"{name}{self.state.compactions}"
+        self._stretch.append(framed(self._held(entry_id, message, raw, tokens)))
+        self._flush()
+        self.state.carried_bytes = self.state.stretch_bytes
+
+    def _kept(self, step: Compaction) -> None:
+        """What the record says of messages that stayed, by their ids."""
+        state = self.state
+        if not self._left and state.gone_bytes and self.agent in REPEATERS:
+            # An earlier run was told of it.
+            self._left = by_client_id(read_held(self._files.path(".gone"), state.gone_bytes))
+        names = list(self._left)
+        kept = list(step.kept)
+        if step.first_kept in self._left:
+            end = names.index(step.last_kept) + 1 if step.last_kept in self._left else len(names)
+            kept += names[names.index(step.first_kept) : end]
+        for client_id in kept:
+            if client_id in self._left:
+                self._stayed(self._left.pop(client_id))
+
+    def _stayed(self, held: Held) -> None:
+        """A message before the compaction stayed in the context."""
+        state = self.state
+        state.stayed.append(held.entry_id)
+        self._stretch.append(framed(held))
+        text = text_of(_decoded(held))
+        state.stays = f"{state.stays}\n{text}"[:MOST_SUMMARY] if text else state.stays
+
+    def _add_late(self) -> None:
+        """Messages that were written after the compaction was told of, and said before it."""
+        self._flush()
+        state, files = self.state, self._files
+        with files.path(".stretch").open("rb") as file:
+            file.seek(state.carried_bytes)
+            late = file.read(state.stretch_bytes - state.carried_bytes)
+        if late:
+            state.gone_bytes = append(files.path(".gone"), state.gone_bytes, late)
+            state.stretch_bytes = append(files.path(".stretch"), state.carried_bytes, b"")
+
+    def given_back(self, text: str) -> None:
+        """The facts of the last compaction were given back, as `text`, or there was nothing to give."""
+        self._carry(quotations(text), "back-")
+        self._settle()
+
+    def _settle(self) -> None:
+        self.state.is_pending = False
+        self.state.summary = self.state.stays = ""
+        self.state.stayed = []
+        self.state.gone_bytes = 0
+        self._files.path(".gone").unlink(missing_ok=True)
+
+    # --- files ----------------------------------------------------------------------------------------
+
+    def write(self) -> bool:
+        """Puts what was taken in on the disk; False where the journal could not be written. Raises
+        `OSError`."""
+        self._flush()
+        if self._ids:
+            import array
+
+            path = self._files.path(".ids")
+            size = path.stat().st_size if path.exists() else 0
+            append(path, size, array.array("Q", self._ids).tobytes())
+            self._ids.clear()
+        return self._journal.write()
+
+    def _flush(self) -> None:
+        if self._stretch:
+            state = self.state
+            data = b"".join(self._stretch)
+            state.stretch_bytes = append(self._files.path(".stretch"), state.stretch_bytes, data)
+            self._stretch.clear()
+
+    def _read_ids(self) -> set[int]:
+        import array
+
+        found = array.array("Q")
+        try:
+            data = self._files.path(".ids").read_bytes()
+        except OSError:
+            return set()
+        found.frombytes(data[: len(data) // 8 * 8])
+        return set(found)
+
+
+def _is_of_a_program(message: Message) -> bool:
+    """What an agent's program wrote in the user's role (Claude Code's rows around a command, what Codex puts
+    before each context): never worth giving back."""
+    meta = message.meta
+    return message.role == "user" and meta is not None and meta.synthetic and not is_summary(message)
+
+
+def _decoded(held: Held) -> Message:
+    from compactd.formats.messages.neutral import decode_message
+
+    return decode_message(held.message)

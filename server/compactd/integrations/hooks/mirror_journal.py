@@ -1,0 +1,203 @@
+"""The mirror of an agent's session as a session of ours: `search`, `inspect` and recall find it like any
+other.
+
+Only ever added to, under the session's own lock. Where somebody else holds that (a daemon that has the mirror
+open), what is new waits in a file beside for the next time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from compactd.core.history.entries import Appended, Compacted, Opened, number_of
+from compactd.integrations.hooks.state import Files, State, append, mirror_id
+from compactd.protocol.messages import CompactionResult, Message
+from compactd.storage import files
+from compactd.storage.journal_file import JournalFile
+from compactd.storage.locks import Lock, take
+from compactd.storage.migrate import FORMAT
+from compactd.storage.paths import real_folder
+from compactd.storage.records import bare, scan
+
+SESSIONS = "sessions"
+ESTIMATOR = "chars4"
+
+
+_BACK = 64
+"""So many records more than are new are looked through for those that are there already."""
+
+
+class _Entry(Struct, frozen=True):
+    """What makes an entry the same one: not when it was written."""
+
+    type: str
+    id: str = ""
+    message: Raw = Raw(b"null")
+    summary: str = ""
+
+
+_decode = msgspec.json.Decoder(_Entry).decode
+
+
+class MirrorJournal:
+    """Records for a mirror's journal, gathered and then written in one go."""
+
+    def __init__(self, files_: Files, agent: str, state: State, now: float) -> None:
+        self._files = files_
+        self._id = mirror_id(agent, state.session_id)
+        self._state = state
+        self._now = now
+        self._records: list[bytes] = []
+
+    @property
+    def path(self) -> Path:
+        return self._files.folder.parent / SESSIONS / f"{self._files.stem}.jsonl"
+
+    def add(self, message: Message, raw: bytes, tokens: int, client_id: str | None) -> str:
+        """A message; the id of its entry."""
+        entry_id, parent = self._next()
+        entry = Appended(
+            id=entry_id,
+            at=message.created_at or self._now,
+            tokens=(tokens, ESTIMATOR),
+            message=Raw(raw),
+            parent=parent,
+            client_id=client_id,
+        )
+        self._records.append(msgspec.json.encode(entry))
+        return entry_id
+
+    def compacted(self, summary: str, tokens: int) -> str:
+        """A compaction of the agent's: what came before it is history from here on."""
+        entry_id, parent = self._next()
+        self._state.epoch += 1
+        number = f"{self._state.session_id[:64]}-{self._state.epoch - 1}"
+        result = CompactionResult(
+            compacted=True, compaction_id=number, strategy="summarize", created_at=self._now
+        )
+        entry = Compacted(
+            id=entry_id,
+            at=self._now,
+            compaction_id=number,
+            epoch=self._state.epoch,
+            summary=summary,
+            summary_tokens=tokens,
+            result=result,
+            parent=parent,
+            estimator=ESTIMATOR,
+        )
+        self._records.append(msgspec.json.encode(entry))
+        return entry_id
+
+    def _opened(self) -> bytes:
+        folder = self._state.folder or None
+        return msgspec.json.encode(
+            Opened(
+                v=FORMAT.version, id=self._id, at=self._now, working_dir=folder, real_dir=real_folder(folder)
+            )
+        )
+
+    def _next(self) -> tuple[str, str | None]:
+        self._state.entries += 1
+        number = self._state.entries
+        return f"e{number}", f"e{number - 1}" if number > 1 else None
+
+    def write(self) -> bool:
+        """Puts what was gathered behind the journal, or beside it where that is somebody else's just now.
+        False where neither was possible. O(new bytes), and O(journal) where it is not as it was left."""
+        if not self._records and not self._waiting_path.exists():
+            return True
+        files.make_folder(self.path.parent)
+        lock = take(self.path.with_suffix(".lock"))
+        if not isinstance(lock, Lock):
+            return self._wait()
+        try:
+            return self._write()
+        finally:
+            lock.release()
+
+    @property
+    def _waiting_path(self) -> Path:
+        return self._files.path(".wait")
+
+    def _wait(self) -> bool:
+        path = self._waiting_path
+        size = path.stat().st_size if path.exists() else 0
+        append(path, size, b"".join(record + b"\n" for record in self._records))
+        self._records.clear()
+        return True
+
+    def _waiting(self) -> list[bytes]:
+        try:
+            return [line for line in self._waiting_path.read_bytes().split(b"\n") if line]
+        except OSError:
+            return []
+
+    def _write(self) -> bool:
+        state, new = self._state, [*self._waiting(), *self._records]
+        fd = files.open_private(self.path, files.APPEND | os.O_CREAT)
+        size = os.fstat(fd).st_size
+        needs_newline = False
+        if size != state.journal_bytes:
+            found = scan(files.read_from(fd, 0))
+            if found.damage is not None:
+                os.close(fd)
+                return False
+            size, needs_newline = found.end, found.needs_newline
+            state.journal_records = len(found.records)
+            there = [bare(record) for record in found.records]
+            new = _behind(new, there)
+            state.entries = max([0, *map(_number, there[-_BACK:]), *map(_number, new)])
+        if not state.journal_records:
+            new = [self._opened(), *new]
+        journal = JournalFile(self.path, fd, size_bytes=size, needs_newline=needs_newline, sync=None)
+        try:
+            failure = journal.write(state.journal_records, new) if new else None
+            if failure is not None:
+                return False
+            state.journal_bytes = journal.size_bytes
+            state.journal_records += len(new)
+        finally:
+            journal.close()
+        self._records.clear()
+        self._waiting_path.unlink(missing_ok=True)
+        return True
+
+
+def _behind(new: Sequence[bytes], there: Sequence[bytes]) -> list[bytes]:
+    """`new` without what a run that was killed wrote already, numbered on behind what others added."""
+    known = {
+        (one.type, one.id, bytes(one.message), one.summary)
+        for one in map(_decode, there[-len(new) - _BACK :])
+    }
+    last = max([0, *map(_number, there[-_BACK:])])
+    left: list[bytes] = []
+    for record in new:
+        entry = _decode(record)
+        if (entry.type, entry.id, bytes(entry.message), entry.summary) not in known:
+            last += 1
+            left.append(_renumbered(record, entry, last))
+    return left
+
+
+def _renumbered(record: bytes, entry: _Entry, number: int) -> bytes:
+    if entry.id == f"e{number}":
+        return record
+    parent = f"e{number - 1}" if number > 1 else None
+    if entry.type == "message":
+        message = msgspec.json.decode(record, type=Appended)
+        return msgspec.json.encode(replace(message, id=f"e{number}", parent=parent))
+    compacted = msgspec.json.decode(record, type=Compacted)
+    return msgspec.json.encode(replace(compacted, id=f"e{number}", parent=parent))
+
+
+def _number(record: bytes) -> int:
+    """Of a record's entry; 0 where it has none."""
+    entry = _decode(record)
+    return 0 if entry.type == "session" else number_of(entry.id) or 0

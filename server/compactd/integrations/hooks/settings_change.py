@@ -1,0 +1,245 @@
+"""What each agent's settings have to hold for our hooks, and how that gets in and out of them.
+
+Claude Code: `settings.json` (hooks reference, 2.1.240); Codex: `hooks.json` of the same shape (0.169.0, run
+2026-11); Gemini CLI: `settings.json`, timeouts in milliseconds (0.61.0, run 2026-11).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from compactd.integrations.hooks.events import Agent
+from compactd.integrations.hooks.settings_text import (
+    Json,
+    Member,
+    Node,
+    NotSettings,
+    at_path,
+    parse,
+    with_member,
+    without,
+)
+
+TIMEOUT_S: Final = 10
+"""After which the agent ends the hook; it ends itself long before."""
+
+EVENTS: Final[dict[Agent, tuple[str, ...]]] = {
+    "claude-code": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "codex": ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "PostCompact"),
+    "gemini-cli": ("SessionStart", "BeforeAgent", "AfterAgent", "PreCompress"),
+}
+_OURS = re.compile(
+    r"compactd(?:\.exe)?['\"]?(?:\s+-m\s+compactd)?\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b"
+)
+_PY = r"py(?:thon)?[\d.]*(?:\.exe)?"
+_PYTHON = rf"(?:'[^']*{_PY}'|\"[^\"]*{_PY}\"|[^\s'\"]*{_PY})"
+_UNSAFE = re.compile(
+    rf"(?<!\S)(?:{_PYTHON}\s+-m\s+compactd|(?<!-m\s)compactd(?:\.exe)?)"
+    r"(?=\s+(?:hook|statusline)\s+(?:claude-code|codex|gemini-cli)\b)"
+)
+"""A program as earlier versions wrote it, or as a person may have: a Python that imports from the folder in
+which an agent works, or a name that is looked up on the PATH there."""
+
+
+class Wanted(Struct, frozen=True):
+    """What is to stand in an agent's settings."""
+
+    agent: Agent
+    program: str
+    """The command that starts `compactd`, as a shell takes it."""
+    with_statusline: bool = True
+
+
+def place_of(agent: Agent, environ: Mapping[str, str]) -> Path:
+    """The user's settings of an agent. The file need not be there. Raises `KeyError` without a home."""
+    home = Path(environ.get("HOME") or environ["USERPROFILE"])
+    match agent:
+        case "claude-code":
+            return Path(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude") / "settings.json"
+        case "codex":
+            return Path(environ.get("CODEX_HOME") or home / ".codex") / "hooks.json"
+        case "gemini-cli":
+            return home / ".gemini" / "settings.json"
+
+
+def changed(text: str, wanted: Wanted) -> tuple[str, tuple[str, ...]]:
+    """(`text` with our hooks, what was left out and why). The same text where they are there already. Raises
+    `NotSettings`."""
+    if not text.strip("\ufeff \t\r\n"):
+        text = text + "{}\n"
+    notes: list[str] = []
+    text, edits = upgraded(text, wanted)
+    if edits:
+        notes.append(f"{len(edits)} of its commands could run a program of the folder you work in: rewritten")
+    for event in EVENTS[wanted.agent]:
+        text = _with_hook(text, event, wanted)
+    if wanted.agent == "claude-code" and wanted.with_statusline:
+        present = parse(text).find("statusLine")
+        if present is None:
+            told: Json = {"type": "command", "command": f"{wanted.program} statusline {wanted.agent}"}
+            text = with_member(text, parse(text), "statusLine", told)
+        elif not _is_ours(text, present.node):
+            notes.append("there is a status line already: it stays")
+    return text, tuple(notes)
+
+
+class Edit(Struct, frozen=True, array_like=True):
+    """A command that was written anew."""
+
+    start: int
+    """In the text as it is now."""
+    end: int
+    old: str
+    """What stood there."""
+
+
+def upgraded(text: str, wanted: Wanted) -> tuple[str, tuple[Edit, ...]]:
+    """`text` with the program of our commands where they name it in an unsafe way, and where these stand.
+
+    Everything else in such a command stays: what stands before the program, and its options. Raises
+    `NotSettings`.
+    """
+    if _UNSAFE.search(f"{wanted.program} hook {wanted.agent}"):
+        return text, ()
+    root = parse(text)
+    places = [place for path in (("hooks",), ("statusLine",)) if (place := at_path(root, path)) is not None]
+    found = [node for place in places for node in _string_nodes(place) if _UNSAFE.search(str(node.value))]
+    edits: list[Edit] = []
+    pieces: list[str] = []
+    read = size = 0
+    for node in sorted(found, key=lambda node: node.start):
+        command = _UNSAFE.sub(lambda _: wanted.program, str(node.value))
+        pieces += (text[read : node.start], json.dumps(command, ensure_ascii=False))
+        size += node.start - read
+        edits.append(Edit(size, size + len(pieces[-1]), text[node.start : node.end]))
+        size += len(pieces[-1])
+        read = node.end
+    return "".join((*pieces, text[read:])), tuple(edits)
+
+
+def _string_nodes(node: Node) -> list[Node]:
+    found = [node] if isinstance(node.value, str) else []
+    return found + [one for member in node.members for one in _string_nodes(member.node)]
+
+
+def _with_hook(text: str, event: str, wanted: Wanted) -> str:
+    root = parse(text)
+    hooks = at_path(root, ("hooks",))
+    if hooks is None:
+        text = with_member(text, root, "hooks", {})
+        hooks = _at(text, ("hooks",))
+    if hooks.kind != "object":
+        raise NotSettings("`hooks` is no object")
+    groups = at_path(hooks, (event,))
+    if groups is None:
+        return with_member(text, hooks, event, [_group(wanted)])
+    if groups.kind != "array":
+        raise NotSettings(f"`hooks.{event}` is no list")
+    if any(_is_ours(text, member.node) for member in groups.members):
+        return text
+    return with_member(text, groups, "", _group(wanted))
+
+
+def _at(text: str, path: Sequence[str]) -> Node:
+    found = at_path(parse(text), path)
+    if found is None:
+        raise NotSettings(f"`{'.'.join(path)}` is gone")
+    return found
+
+
+def _group(wanted: Wanted) -> Json:
+    command: dict[str, Json] = {
+        "type": "command",
+        "command": f"{wanted.program} hook {wanted.agent}",
+        "timeout": TIMEOUT_S,
+    }
+    if wanted.agent == "gemini-cli":
+        command = {"name": "compactd", **command, "timeout": 1000 * TIMEOUT_S}
+    return {"hooks": [command]}
+
+
+def _is_ours(text: str, node: Node) -> bool:
+    return any(_is_our_command(one) for one in _strings(node))
+
+
+def _strings(node: Node) -> list[str]:
+    return [str(one.value) for one in _string_nodes(node)]
+
+
+def _is_our_command(text: str) -> bool:
+    return _OURS.search(text) is not None
+
+
+def taken_out(text: str, before: str | None = None) -> str:
+    """`text` without our hooks and what is empty without them, but for what was there in `before`.
+
+    Raises `NotSettings`.
+    """
+    root_before = parse(before) if before and before.strip("\ufeff \t\r\n") else None
+    while True:
+        root = parse(text)
+        status = root.find("statusLine")
+        if status is not None and _is_ours(text, status.node):
+            text = without(text, root, status)
+            continue
+        found = _first_hook(root)
+        if found is None:
+            return text
+        text = _without_hook(text, root, found, root_before)
+
+
+class _Found(Struct, frozen=True):
+    """A hook of ours, and what it stands in."""
+
+    hooks: Node
+    event: Member
+    group: Member
+    handlers: Node
+    handler: Member
+
+
+def events_in(text: str) -> tuple[str, ...] | None:
+    """The events of ours that have a place in `text` already; None where it has no hooks. Raises
+    `NotSettings`."""
+    hooks = at_path(parse(text), ("hooks",)) if text.strip("\ufeff \t\r\n") else None
+    if hooks is None:
+        return None
+    known = {event for events in EVENTS.values() for event in events}
+    return tuple(member.key for member in hooks.members if member.key in known)
+
+
+def _first_hook(root: Node) -> _Found | None:
+    hooks = at_path(root, ("hooks",))
+    if hooks is None or hooks.kind != "object":
+        return None
+    for event in hooks.members:
+        for group in event.node.members if event.node.kind == "array" else ():
+            handlers = at_path(group.node, ("hooks",)) if group.node.kind == "object" else None
+            for handler in handlers.members if handlers is not None and handlers.kind == "array" else ():
+                command = at_path(handler.node, ("command",)) if handler.node.kind == "object" else None
+                if command is not None and isinstance(command.value, str) and _is_our_command(command.value):
+                    assert handlers is not None
+                    return _Found(hooks, event, group, handlers, handler)
+    return None
+
+
+def _without_hook(text: str, root: Node, found: _Found, before: Node | None) -> str:
+    if len(found.handlers.members) > 1:
+        return without(text, found.handlers, found.handler)
+    if len(found.event.node.members) > 1 or _was(before, ("hooks", found.event.key)):
+        return without(text, found.event.node, found.group)
+    if len(found.hooks.members) > 1 or _was(before, ("hooks",)):
+        return without(text, found.hooks, found.event)
+    member = root.find("hooks")
+    assert member is not None
+    return without(text, root, member)
+
+
+def _was(before: Node | None, path: Sequence[str]) -> bool:
+    return before is not None and at_path(before, path) is not None

@@ -1,0 +1,277 @@
+"""`compactd statusline AGENT`: one line that says how full the context is, for Claude Code's status line.
+
+Claude Code runs it after each answer, with a JSON object on stdin, and cancels one that is still running when
+the next is due: it loads little, and reads no more of a transcript than its end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+
+WINDOW: Final = 200_000
+"""Of Claude's models, where the agent does not tell it: an older one."""
+BUFFER: Final = 33_000
+"""`core.recorded.CLAUDE_CODE_BUFFER`, which has the sources: so near to the window Claude Code compacts."""
+NEAR: Final = 0.9
+"""Of the threshold: from there on the line is yellow."""
+TAIL_BYTES: Final = 131_072
+MOST_STDIN: Final = 1 << 20
+
+
+class _Usage(Struct, frozen=True):
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+
+    @property
+    def used(self) -> int:
+        parts = (self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens)
+        return sum(part or 0 for part in parts)
+
+
+class _Window(Struct, frozen=True):
+    context_window_size: int | None = None
+    used_percentage: float | None = None
+    current_usage: _Usage | None = None
+
+
+class _Told(Struct, frozen=True):
+    session_id: str = ""
+    transcript_path: str = ""
+    context_window: _Window | None = None
+
+
+class _Message(Struct, frozen=True):
+    usage: _Usage | None = None
+
+
+class _Record(Struct, frozen=True):
+    type: str = ""
+    isSidechain: bool = False  # noqa: N815 - as Claude Code writes it
+    message: _Message | None = None
+
+
+class _Kept(Struct, frozen=True, array_like=True):
+    summary: float
+    together: float
+
+
+class _State(Struct, frozen=True):
+    """What the hook knows of the session: of `hook_state.State` what is shown."""
+
+    compactions: int = 0
+    turns: int = 0
+    kept: _Kept | None = None
+    is_pending: bool = False
+
+
+class Base(Struct, frozen=True):
+    """Where the counting of turns began."""
+
+    compactions: int
+    turns: int
+    used: int
+
+
+class Fill(Struct, frozen=True, kw_only=True):
+    """What the line shows. Tokens."""
+
+    used: int | None
+    window: int
+    is_guess: bool = False
+    turns_left: int | None = None
+    kept: tuple[float, float] | None = None
+
+    @property
+    def threshold(self) -> int:
+        return max(1, self.window - BUFFER)
+
+
+def main(agent: str) -> int:
+    """One line for what stdin tells; always 0."""
+    try:
+        data = sys.stdin.buffer.read(MOST_STDIN)
+        text = line(agent, data, os.environ)
+    except Exception:  # a status line that fails would show its traceback in the agent
+        text = ""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
+    return 0
+
+
+def line(agent: str, data: bytes, environ: Mapping[str, str]) -> str:
+    """The line; empty where nothing is known."""
+    told = _told(data)
+    if told is None:
+        return ""
+    path = _state_file(agent, told.session_id, environ)
+    state = _read(path, _State) if path is not None else None
+    fill = _fill(told)
+    if path is not None and state is not None and fill.used is not None:
+        fill = msgspec.structs.replace(fill, turns_left=_turns_left(fill, state, path.with_suffix(".line")))
+    if state is not None and state.kept is not None and state.compactions:
+        fill = msgspec.structs.replace(fill, kept=(state.kept.summary, state.kept.together))
+    return drawn(fill, colour="NO_COLOR" not in environ)
+
+
+def drawn(fill: Fill, *, colour: bool) -> str:
+    """`ctx 41 % · 82k/200k · compacts in ~34 turns · kept 38 %, 61 % with what was put back`."""
+    mark = "~" if fill.is_guess else ""
+    if fill.used is None:
+        parts = [f"ctx – · {_short(fill.window)}"]
+    else:
+        parts = [
+            f"ctx {mark}{100 * fill.used / fill.window:.0f} %",
+            f"{_short(fill.used)}/{_short(fill.window)}{'?' if fill.is_guess else ''}",
+        ]
+        left = fill.turns_left
+        if fill.used >= fill.threshold:
+            parts.append("compacts next")
+        elif left is not None:
+            parts.append(f"compacts in ~{left} turn{'' if left == 1 else 's'}")
+    if fill.kept is not None:
+        summary, together = (f"{100 * share:.0f} %" for share in fill.kept)
+        parts.append(
+            f"kept {summary}" + (f", {together} with what was put back" if together != summary else "")
+        )
+    text = " · ".join(parts)
+    if colour and fill.used is not None and fill.used >= NEAR * fill.threshold:
+        return f"\x1b[{'31' if fill.used >= fill.threshold else '33'}m{text}\x1b[0m"
+    return text
+
+
+def _told(data: bytes) -> _Told | None:
+    try:
+        return msgspec.json.decode(data, type=_Told)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return _in_part(msgspec.json.decode(data, type=dict[str, msgspec.Raw]))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _in_part(given: dict[str, msgspec.Raw]) -> _Told:
+    """What can be read of an object of which a field is of another kind than it was."""
+    return _Told(
+        session_id=_decoded(given, "session_id", str) or "",
+        transcript_path=_decoded(given, "transcript_path", str) or "",
+        context_window=_decoded(given, "context_window", _Window),
+    )
+
+
+def _decoded(given: dict[str, msgspec.Raw], name: str, type_: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(given[name], type=type_)
+    except (KeyError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _fill(told: _Told) -> Fill:
+    window = told.context_window
+    size = window.context_window_size if window is not None else None
+    usage = window.current_usage if window is not None else None
+    used = usage.used if usage is not None else None
+    if used is None and window is not None and window.used_percentage and size:
+        used = round(size * window.used_percentage / 100)
+    if used is None and window is None:
+        used = _last_used(told.transcript_path)
+    return Fill(used=used, window=size or _window(told.transcript_path), is_guess=not size)
+
+
+def _window(path: str) -> int:
+    """What the end of a transcript shows of the window; else the usual one."""
+    data = _end_of(path)
+    if b'"compactMetadata"' not in data:
+        return WINDOW
+    # Only then: it loads what the line has no time for.
+    from compactd.core.budget.recorded_window import accepted_sizes, window_by_file
+    from compactd.formats.agents.claude_code import Reading
+    from compactd.formats.files.incremental import read_lines
+
+    reading = Reading()
+    read_lines(reading, data[data.find(b"\n") + 1 :])
+    session = reading.session
+    accepted = accepted_sizes(message for message, _ in session.messages[session.model_from :])
+    return window_by_file(session.evidence, accepted, None, WINDOW).window or WINDOW
+
+
+def _last_used(path: str) -> int | None:
+    """Of the newest answer in the end of a transcript."""
+    for text in reversed(_end_of(path).split(b"\n")):
+        if b'"usage"' in text:
+            try:
+                record = msgspec.json.decode(text, type=_Record)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                continue
+            if record.type == "assistant" and not record.isSidechain and record.message is not None:
+                usage = record.message.usage
+                if usage is not None and usage.used:
+                    return usage.used
+    return None
+
+
+def _end_of(path: str) -> bytes:
+    """The end of a transcript; nothing where it cannot be read."""
+    try:
+        file = Path(path).expanduser()
+        if not path or not file.is_file():
+            return b""
+        with file.open("rb") as lines:
+            lines.seek(max(0, file.stat().st_size - TAIL_BYTES))
+            return lines.read(TAIL_BYTES)
+    except (OSError, RuntimeError, ValueError):
+        return b""
+
+
+def _turns_left(fill: Fill, state: _State, path: Path) -> int | None:
+    """Turns until the threshold, at the pace since the last compaction; none where nothing is known of it."""
+    base = _read(path, Base)
+    used = fill.used or 0
+    if base is None or base.compactions != state.compactions or base.turns > state.turns or base.used > used:
+        _write(path, Base(state.compactions, state.turns, used))
+        return None
+    turns, tokens = state.turns - base.turns, used - base.used
+    return int(max(0, fill.threshold - used) * turns / tokens) if turns and tokens > 0 else None
+
+
+def _state_file(agent: str, session_id: str, environ: Mapping[str, str]) -> Path | None:
+    if not session_id:
+        return None
+    from compactd.storage.paths import data_folder, file_stem
+
+    # As `hook_state.files_of`, which would load what the line has no time for.
+    return data_folder(environ) / "hooks" / f"{file_stem(f'{agent}:{session_id}')}.json"
+
+
+def _read(path: Path, type_: type[T]) -> T | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=type_)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _write(path: Path, base: Base) -> None:
+    from compactd.storage.files import write_beside
+
+    try:
+        write_beside(path, (msgspec.json.encode(base),), durable=False)
+    except OSError:
+        return
+
+
+def _short(tokens: int) -> str:
+    """`950`, `82k`, `1.05M`."""
+    if tokens < 1000:
+        return str(tokens)
+    if tokens < 1_000_000:
+        return f"{tokens / 1000:.0f}k"
+    return f"{tokens / 1_000_000:.2f}".rstrip("0").rstrip(".") + "M"

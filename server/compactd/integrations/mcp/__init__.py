@@ -1,0 +1,1 @@
+"""Recall as an MCP server."""

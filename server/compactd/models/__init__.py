@@ -1,0 +1,1 @@
+"""What is known about models, access to them, and their windows."""

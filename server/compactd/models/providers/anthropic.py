@@ -1,0 +1,190 @@
+"""Anthropic's Messages (`POST /v1/messages`).
+
+Rules: Anthropic's API reference, "Create a message", and its guides "Streaming messages", "Extended
+thinking" and "Handling stop reasons" (seen 2026-10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from compactd.models.providers.json_fields import Fields, object_bytes
+from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
+from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.protocol.messages import Message, Thinking
+
+VERSION = "2023-06-01"
+"""Of the API: the only one there is (header `anthropic-version`)."""
+
+OUTPUT_TOKENS = 4_096
+"""Asked for where the caller names none: a request must name one, and every model takes this."""
+
+_STOPS: dict[str, Stop] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "tool_use": "tool_use",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "model_context_window_exceeded": "model_context_window_exceeded",
+    "compaction": "pause",
+}
+
+
+class MessagesWire:
+    """Messages."""
+
+    def path(self, request: ModelRequest) -> str:
+        """The model stands in the body."""
+        return "/v1/messages"
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The JSON to send."""
+        body: dict[str, object] = {
+            "model": request.model,
+            "max_tokens": request.max_output_tokens or OUTPUT_TOKENS,
+            "messages": request.messages,
+            "stream": request.stream,
+        }
+        if request.system is not None:
+            body["system"] = request.system
+        if request.tools:
+            body["tools"] = request.tools
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.stop:
+            body["stop_sequences"] = request.stop
+        return msgspec.json.encode({**body, **request.extra})
+
+    def reader(self) -> MessagesReader:
+        """For the answer to one request."""
+        return MessagesReader()
+
+
+class MessagesReader:
+    """One answer: content blocks one after the other, usage from the start and the end put together."""
+
+    framing: Literal["events", "lines"] = "events"
+
+    def __init__(self) -> None:
+        self._collected = Collected()
+        self._block: Fields | None = None
+        self._block_raw = Raw(b"{}")
+        self._input: list[str] = []
+        self._usage: dict[str, Raw] = {}
+        self._stop = ""
+        self.is_over = False
+
+    def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
+        """One event. Its `type` counts, not its name; `ping` and unknown ones are left out."""
+        event = Fields(data)
+        match event.text("type") or name:
+            case "message_start":
+                message = event.object("message")
+                self._collected.model = message.text("model") or None
+                self._report(message)
+            case "content_block_start":
+                yield from self._begin(event.raw("content_block") or Raw(b"{}"))
+            case "content_block_delta":
+                yield from self._delta(event.object("delta"))
+            case "content_block_stop":
+                yield from self._end()
+            case "message_delta":
+                self._stop = event.object("delta").text("stop_reason") or self._stop
+                self._report(event)
+            case "message_stop":
+                self.is_over = True
+            case "error":
+                raise Refused(data, event.object("error"))
+            case _:
+                if "error" in event:
+                    raise Refused(data, event.object("error"))
+
+    def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
+        """A whole `message`."""
+        message = Fields(body)
+        if message.text("type") == "error" or "error" in message:
+            raise Refused(body, message.object("error"))
+        if "content" not in message:
+            raise NotAnAnswer("sent JSON that is no message: is base_url right?")
+        self._collected.model = message.text("model") or None
+        for block in message.items("content"):
+            yield from self._begin(block)
+            yield from self._end()
+        self._stop = message.text("stop_reason") or "end_turn"
+        self._report(message)
+        self.is_over = True
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The whole."""
+        if not self._stop:
+            raise Unfinished
+        yield from self._end()
+        yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+
+    def partial(self) -> Message | None:
+        """What has come so far; a call that was begun is left out."""
+        return self._collected.partial()
+
+    def _begin(self, raw: Raw) -> Iterator[StreamEvent]:
+        yield from self._end()
+        block = Fields(raw)
+        self._block, self._block_raw, self._input = block, raw, []
+        match block.text("type"):
+            case "text":
+                yield from self._collected.text(block.text("text"))
+            case "thinking":
+                yield from self._collected.thinking(block.text("thinking"))
+                self._collected.signature(block.text("signature"))
+
+    def _delta(self, delta: Fields) -> Iterator[StreamEvent]:
+        match delta.text("type"):
+            case "text_delta":
+                yield from self._collected.text(delta.text("text"))
+            case "thinking_delta":
+                yield from self._collected.thinking(delta.text("thinking"))
+            case "signature_delta":
+                self._collected.signature(delta.text("signature"))
+            case "input_json_delta":
+                self._input.append(delta.text("partial_json"))
+
+    def _end(self) -> Iterator[StreamEvent]:
+        """The block that is being written is whole."""
+        block, self._block = self._block, None
+        if block is None:
+            return
+        match block.text("type"):
+            case "text" | "thinking":
+                self._collected.close()
+            case "redacted_thinking":
+                self._collected.put(Thinking(redacted=block.text("data")))
+            case "tool_use":
+                # The block begins with an empty input; one that is not streamed has it whole.
+                given = "".join(self._input) or block.raw("input") or ""
+                yield from self._collected.call(block.text("id"), block.text("name"), given)
+            case _:
+                self._collected.opaque("anthropic", self._with_input())
+
+    def _with_input(self) -> Raw:
+        """A block of another type, as it would have come whole: a server's own tool has an input too."""
+        given = object_bytes("".join(self._input)) if self._input else None
+        if given is None:
+            return self._block_raw
+        fields = msgspec.json.decode(self._block_raw, type=dict[str, Raw])
+        return Raw(msgspec.json.encode({**fields, "input": given}))
+
+    def _report(self, holder: Fields) -> None:
+        """The end's figures are cumulative and may leave out the input: field by field, the later wins."""
+        raw = holder.raw("usage")
+        if raw is None:
+            return
+        try:
+            fields = msgspec.json.decode(raw, type=dict[str, Raw])
+        except msgspec.MsgspecError:
+            return
+        self._usage.update({name: value for name, value in fields.items() if value != Raw(b"null")})
+        self._collected.report(Raw(msgspec.json.encode(self._usage)))

@@ -1,0 +1,369 @@
+"""Which provider answers a model's requests: its address, its wire, its key.
+
+Addresses and names of variables are those of each provider's own documentation (seen 2026-10).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Struct
+
+from compactd.core.models.names import provider_of
+from compactd.core.models.providers import host_of, provider_at_host
+from compactd.core.text.endpoints import bare_endpoint
+from compactd.models.providers.http import Links
+from compactd.models.providers.http_provider import HttpProvider
+from compactd.models.providers.keys import KEYS_FILE, Keyring
+from compactd.models.providers.network import Address, address_of, is_loopback
+from compactd.models.providers.protocol import Shape
+from compactd.models.providers.response import Wire
+from compactd.models.providers.retries import Clock, Retries
+from compactd.protocol.errors import NoProvider
+
+WireName = Literal["openai", "openai_responses", "anthropic", "gemini", "ollama"]
+
+
+class Known(Struct, frozen=True, kw_only=True):
+    """What is known of a provider."""
+
+    base_url: str | None
+    """None where each user has another one."""
+    keys: tuple[str, ...] = ()
+    """Environment variables that hold its key; the first that is set counts."""
+    urls: tuple[str, ...] = ()
+    """Environment variables that hold another address."""
+    wire: WireName = "openai"
+    needs_key: bool = True
+    header: str = "Authorization"
+    hosts: tuple[str, ...] = ()
+    """More hosts of its own, over https and on its usual port; with a dot in front: any name below it."""
+
+
+KNOWN = {
+    "openai": Known(
+        base_url="https://api.openai.com/v1",
+        keys=("OPENAI_API_KEY",),
+        urls=("OPENAI_BASE_URL", "OPENAI_API_BASE"),
+        # Data residency (OpenAI, "Your data", seen 2026-11).
+        hosts=("eu.api.openai.com", "us.api.openai.com"),
+    ),
+    "anthropic": Known(
+        base_url="https://api.anthropic.com",
+        keys=("ANTHROPIC_API_KEY",),
+        urls=("ANTHROPIC_BASE_URL",),
+        wire="anthropic",
+        header="x-api-key",
+    ),
+    "google": Known(
+        base_url="https://generativelanguage.googleapis.com",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
+        urls=("GOOGLE_GEMINI_BASE_URL", "GEMINI_BASE_URL"),
+        wire="gemini",
+        header="x-goog-api-key",
+    ),
+    "azure": Known(
+        base_url=None,
+        keys=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+        urls=("AZURE_OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT"),
+        header="api-key",
+        # Each resource has a name of its own; Microsoft answers at all of them.
+        hosts=(".openai.azure.com", ".services.ai.azure.com"),
+    ),
+    "ollama": Known(
+        base_url="http://127.0.0.1:11434",
+        keys=("OLLAMA_API_KEY",),
+        urls=("OLLAMA_HOST",),
+        wire="ollama",
+        needs_key=False,
+    ),
+    "openrouter": Known(
+        base_url="https://openrouter.ai/api/v1", keys=("OPENROUTER_API_KEY",), urls=("OPENROUTER_BASE_URL",)
+    ),
+    "deepseek": Known(
+        base_url="https://api.deepseek.com", keys=("DEEPSEEK_API_KEY",), urls=("DEEPSEEK_BASE_URL",)
+    ),
+    "groq": Known(base_url="https://api.groq.com/openai/v1", keys=("GROQ_API_KEY",), urls=("GROQ_BASE_URL",)),
+    "mistral": Known(base_url="https://api.mistral.ai/v1", keys=("MISTRAL_API_KEY",)),
+    "xai": Known(base_url="https://api.x.ai/v1", keys=("XAI_API_KEY",)),
+    "moonshotai": Known(
+        base_url="https://api.moonshot.ai/v1", keys=("MOONSHOT_API_KEY",), urls=("MOONSHOT_BASE_URL",)
+    ),
+    "zai": Known(base_url="https://api.z.ai/api/paas/v4", keys=("ZAI_API_KEY", "Z_AI_API_KEY")),
+    "alibaba": Known(
+        base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1", keys=("DASHSCOPE_API_KEY",)
+    ),
+    "minimax": Known(base_url="https://api.minimax.io/v1", keys=("MINIMAX_API_KEY",)),
+    "perplexity": Known(base_url="https://api.perplexity.ai", keys=("PERPLEXITY_API_KEY",)),
+    "togetherai": Known(base_url="https://api.together.xyz/v1", keys=("TOGETHER_API_KEY",)),
+    "fireworks-ai": Known(base_url="https://api.fireworks.ai/inference/v1", keys=("FIREWORKS_API_KEY",)),
+    "cerebras": Known(base_url="https://api.cerebras.ai/v1", keys=("CEREBRAS_API_KEY",)),
+    "nvidia": Known(base_url="https://integrate.api.nvidia.com/v1", keys=("NVIDIA_API_KEY",)),
+    "huggingface": Known(base_url="https://router.huggingface.co/v1", keys=("HF_TOKEN",)),
+    "lmstudio": Known(base_url="http://127.0.0.1:1234/v1", keys=("LMSTUDIO_API_KEY",), needs_key=False),
+    "llama-cpp": Known(base_url="http://127.0.0.1:8080/v1", keys=("LLAMA_API_KEY",), needs_key=False),
+    "vllm": Known(base_url="http://127.0.0.1:8000/v1", keys=("VLLM_API_KEY",), needs_key=False),
+}
+"""By our names, as the registry has them."""
+
+# Reached with credentials of their own kind, which are no keys.
+_OTHER_KINDS = frozenset(("amazon-bedrock", "google-vertex", "github-copilot", "openai-codex"))
+
+_WIRE_NAMES: Mapping[str, tuple[str, WireName]] = {
+    "openai-responses": ("openai", "openai_responses"),
+    "openai-chat": ("openai", "openai"),
+}
+"""Names that say which of OpenAI's wires an address speaks: `openai-responses/my-model`."""
+
+_OPENAI_HOST = "api.openai.com"
+
+
+def provider_for(
+    model: str,
+    *,
+    provider: str | None,
+    base_url: str | None,
+    keyring: Keyring,
+    links: Links,
+    clock: Clock,
+    wire: WireName | None = None,
+    retries: Retries | None = None,
+) -> tuple[HttpProvider, str]:
+    """Who answers requests to `model`, and the id that it knows the model by.
+
+    `provider` is none where the model's name begins with it (`provider/id`) or `base_url` tells. `base_url`
+    is the client's, never a workspace's; without one it is the environment's, `keys.toml`'s, the provider's.
+    A key goes to an address of the client's only if that is the provider's own or one that the user named
+    for this key, in the environment or in `keys.toml`. `wire`: where it is not the provider's usual one.
+
+    Raises `NoProvider` where no address is known, or a key is needed and there is none.
+    """
+    name, id = name_of(model, provider, base_url)
+    name, wire = _WIRE_NAMES.get(name, (name, wire))
+    # A client chooses the name: one that is not known reads no variable of the user's, only `keys.toml`.
+    known = KNOWN.get(name) or Known(base_url=None, needs_key=False)
+    own = keyring.base_url(name, _urls(name, known))
+    # What is checked is what is asked: an address of the client's is that and nothing besides.
+    chosen = bare_endpoint(base_url) if base_url else own or known.base_url
+    if chosen is None:
+        raise NoProvider(_no_address(name), provider=name, model=model)
+    speaks = wire or known.wire
+    chosen = _ollama_host(chosen) if name == "ollama" else chosen
+    address = address_of(chosen)
+    if address is None:
+        raise NoProvider(f"the base_url for {name} is no http or https address", provider=name, model=model)
+    if wire is None and address.host == _OPENAI_HOST:
+        speaks = "openai_responses"
+    holder_name = name if not base_url else _holder(name, known, address, keyring)
+    holder = known if holder_name in (None, name) else KNOWN[holder_name]
+    key = None if holder_name is None else keyring.key(holder_name, holder.keys)
+    withheld = "" if holder_name is not None else _withheld(name, known, address)
+    if key is None and holder.needs_key and not is_loopback(address.host):
+        raise NoProvider(
+            withheld or _no_key(name, holder),
+            provider=name,
+            model=model,
+            env=[] if withheld else list(holder.keys),
+        )
+    asked = HttpProvider(
+        name=name,
+        shape=_shape(speaks),
+        wire=_wire(speaks, address),
+        base_url=_tidy(chosen, address, speaks, is_known=chosen == known.base_url),
+        headers={"anthropic-version": "2023-06-01"} if speaks == "anthropic" else {},
+        key_header=_header(speaks, holder),
+        key=key,
+        withheld=withheld if withheld and keyring.key(name, known.keys) is not None else "",
+        links=links,
+        retries=retries or Retries(),
+        clock=clock,
+    )
+    return asked, id
+
+
+def is_configured(provider: str, keyring: Keyring) -> bool:
+    """Whether requests to `provider` could be sent: it needs no key, or there is one. Asks nobody."""
+    name = provider_of(provider)
+    known = KNOWN.get(name)
+    if known is None:
+        return keyring.base_url(name, ()) is not None
+    own = keyring.base_url(name, _urls(name, known))
+    address = address_of(_ollama_host(own) if name == "ollama" else own) if own else None
+    if address is not None and is_loopback(address.host):
+        return True
+    return keyring.key(name, known.keys) is not None
+
+
+def name_of(model: str, provider: str | None, base_url: str | None) -> tuple[str, str]:
+    """(our name of the provider, the model's id there)."""
+    first, slash, rest = model.partition("/")
+    named = provider_of(provider) if provider else None
+    if slash and rest and named in (None, provider_of(first)):
+        prefix = provider_of(first)
+        if named is not None or prefix in KNOWN or prefix in _OTHER_KINDS or prefix in _WIRE_NAMES:
+            return prefix, rest
+    if named is not None:
+        return named, model
+    at = provider_at_host(host_of(base_url)) if base_url else None
+    if at is not None:
+        return at, model
+    if base_url:
+        return "local", model
+    raise NoProvider(f"no provider is named for the model {model!r}: write it as provider/id", model=model)
+
+
+def _holder(name: str, known: Known, address: Address, keyring: Keyring) -> str | None:
+    """Whose key may go to `address`, which a client gave for the provider `name`; none: nobody's."""
+    if _is_own(known, address) or any(
+        _is_same_place(_ollama_host(named) if name == "ollama" else named, address)
+        for named in keyring.named(name, _urls(name, known))
+    ):
+        return name
+    # An address of another provider's, who serves this model too: its own key then.
+    return next((other for other, its in KNOWN.items() if its.needs_key and _is_own(its, address)), None)
+
+
+def _is_own(known: Known, address: Address) -> bool:
+    """Whether `address` is the provider's own: the same host and port, not a name that looks like it."""
+    if known.base_url is not None and _is_same_place(known.base_url, address):
+        return True
+    if address.scheme != "https" or address.port not in (None, 443):
+        return False
+    return any(
+        address.host.endswith(host) if host.startswith(".") else address.host == host for host in known.hosts
+    )
+
+
+def _is_same_place(named: str, address: Address) -> bool:
+    """Whether `named`, an address or a host alone (then over https), is at the host and port of `address`."""
+    at = address_of(named if "://" in named else f"https://{named}")
+    return at is not None and (at.scheme, at.host, _port(at)) == (
+        address.scheme,
+        address.host,
+        _port(address),
+    )
+
+
+def _port(address: Address) -> int:
+    return address.port or (443 if address.scheme == "https" else 80)
+
+
+def _urls(name: str, known: Known) -> tuple[str, ...]:
+    """The variables in which the user may name an address for a provider that is known."""
+    return known.urls or ((f"{_variable(name)}_BASE_URL",) if name in KNOWN else ())
+
+
+def _no_address(name: str) -> str:
+    if name in _OTHER_KINDS:
+        return f"{name} is not reached with a key; use a gateway that is, and give its base_url"
+    return f"no address is known for the provider {name!r}: give base_url"
+
+
+def _no_key(name: str, holder: Known) -> str:
+    where = " or ".join(holder.keys) or "its key"
+    return f"no key for {name}: set {where} before the daemon starts, or write it into {KEYS_FILE}"
+
+
+def _withheld(name: str, known: Known, address: Address) -> str:
+    """Why no key goes to an address that a client gave, and what allows it."""
+    plain = " over plain http" if address.scheme == "http" else ""
+    variables = _urls(name, known)
+    where = f", or set {variables[0]} before the daemon starts" if variables else ""
+    return (
+        f"no key is sent to {address.place}{plain}: it is not an address of {name}'s, and you did not name "
+        f'it for this key. To allow it, add `hosts = ["{address.place}"]` to [{name}] in {KEYS_FILE}{where}'
+    )
+
+
+def _variable(name: str) -> str:
+    return re.sub("[^A-Z0-9]+", "_", name.upper()).strip("_")
+
+
+def _ollama_host(host: str) -> str:
+    """`OLLAMA_HOST` as an address: host, host:port, or a URL; what it listens on may stand for any."""
+    # Ollama's envconfig/config.go: port 11434, but 80 and 443 where a scheme is written (seen 2026-10).
+    url = host if "://" in host else f"http://{host}"
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    has_port = re.search(r":\d+$", place) is not None and (place.count(":") == 1 or "]" in place)
+    if place.count(":") > 1 and "]" not in place:
+        place = f"[{place}]"
+    if not has_port and "://" not in host:
+        place = f"{place}:11434"
+    place = re.sub(r"^0\.0\.0\.0(?=:|$)", "127.0.0.1", place)
+    place = re.sub(r"^\[::\]", "[::1]", place)
+    if place.startswith(":"):
+        place = f"127.0.0.1{place}"
+    return f"{scheme}://{place}{slash}{path}"
+
+
+_ENDINGS: Mapping[WireName, tuple[str, ...]] = {
+    "openai": ("/chat/completions",),
+    "openai_responses": ("/responses",),
+    "anthropic": ("/v1/messages", "/v1"),
+    "gemini": ("/v1beta/models", "/v1beta"),
+    "ollama": ("/api/chat", "/api", "/v1"),
+}
+"""What people write behind an address although the wire adds it."""
+
+
+def _tidy(base_url: str, address: Address, wire: WireName, *, is_known: bool) -> str:
+    """`base_url` so that the wire's path follows it."""
+    url = base_url.strip().rstrip("/")
+    for ending in _ENDINGS[wire]:
+        if url.endswith(ending):
+            return url.removesuffix(ending)
+    if wire not in ("openai", "openai_responses") or address.path or is_known:
+        return url
+    at = provider_at_host(host_of(address.place))
+    if at == "azure":
+        # Azure's "v1" API, which needs no api-version (Microsoft Learn, "Azure OpenAI v1 API", seen 2026-10).
+        return f"{url}/openai/v1"
+    known = KNOWN[at].base_url if at in KNOWN else None
+    if known is not None and known.startswith(f"{address.place}/"):
+        return known
+    # vLLM, llama.cpp, LM Studio and Ollama all serve OpenAI's API below /v1.
+    return f"{url}/v1"
+
+
+def _shape(wire: WireName) -> Shape:
+    # Ollama's messages are OpenAI's but for pictures and arguments, which the wire puts in its shape.
+    return "openai" if wire == "ollama" else wire
+
+
+def _header(wire: WireName, holder: Known) -> str:
+    match wire:
+        case "anthropic":
+            return "x-api-key"
+        case "gemini":
+            return "x-goog-api-key"
+        case "openai" | "openai_responses" | "ollama":
+            return "api-key" if holder.header == "api-key" else "Authorization"
+
+
+def _wire(name: WireName, address: Address) -> Wire:
+    # Each is imported at its first need.
+    match name:
+        case "openai":
+            from compactd.models.providers.openai import ChatWire
+
+            is_openai = address.host == _OPENAI_HOST or address.host.endswith(".openai.azure.com")
+            return ChatWire("max_completion_tokens" if is_openai else "max_tokens")
+        case "openai_responses":
+            from compactd.models.providers.openai_responses import ResponsesWire
+
+            return ResponsesWire()
+        case "anthropic":
+            from compactd.models.providers.anthropic import MessagesWire
+
+            return MessagesWire()
+        case "gemini":
+            from compactd.models.providers.gemini import GenerateWire
+
+            return GenerateWire()
+        case "ollama":
+            from compactd.models.providers.ollama import OllamaWire
+
+            return OllamaWire()

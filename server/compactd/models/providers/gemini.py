@@ -1,0 +1,160 @@
+"""Gemini's `streamGenerateContent` (`POST /v1beta/models/MODEL:streamGenerateContent?alt=sse`).
+
+Rules: Google's API reference, "Generating content", and its guides "Thinking", "Thought signatures" and
+"Function calling" (seen 2026-10). Signatures become `Opaque` blocks right before their part, as
+`formats/gemini.py` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from compactd.models.providers.json_fields import Fields, NoJson, list_in, text_in
+from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
+from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.protocol.messages import Message, Text
+
+_STOPS: dict[str, Stop] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "LANGUAGE": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+}
+"""`MALFORMED_FUNCTION_CALL`, `UNEXPECTED_TOOL_CALL`, `OTHER` … are `unknown`: there is no answer in them."""
+
+
+class GenerateWire:
+    """`generateContent`, streamed or not."""
+
+    def path(self, request: ModelRequest) -> str:
+        """The model stands in the path."""
+        from urllib.parse import quote
+
+        model = (
+            request.model
+            if request.model.startswith(("models/", "tunedModels/"))
+            else f"models/{request.model}"
+        )
+        method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+        return f"/v1beta/{quote(model, safe='/')}:{method}"
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The JSON to send."""
+        config: dict[str, object] = {}
+        if request.max_output_tokens is not None:
+            config["maxOutputTokens"] = request.max_output_tokens
+        if request.temperature is not None:
+            config["temperature"] = request.temperature
+        if request.stop:
+            config["stopSequences"] = request.stop
+        body: dict[str, object] = {"contents": request.messages}
+        if isinstance(request.system, str):
+            body["systemInstruction"] = {"parts": [{"text": request.system}]}
+        elif request.system is not None:
+            body["systemInstruction"] = request.system
+        if request.tools:
+            body["tools"] = _tools(request.tools)
+        if config:
+            body["generationConfig"] = config
+        return msgspec.json.encode({**body, **request.extra})
+
+    def reader(self) -> GenerateReader:
+        """For the answer to one request."""
+        return GenerateReader()
+
+
+def _tools(tools: tuple[Raw, ...]) -> list[Raw | dict[str, list[Raw]]]:
+    """Tools as the API wants them: bare declarations are gathered into one tool."""
+    declarations = [tool for tool in tools if "name" in Fields(tool)]
+    others: list[Raw | dict[str, list[Raw]]] = [tool for tool in tools if "name" not in Fields(tool)]
+    return [{"functionDeclarations": declarations}, *others] if declarations else others
+
+
+class GenerateReader:
+    """One answer: parts, each chunk with the whole usage so far."""
+
+    framing: Literal["events", "lines"] = "events"
+
+    def __init__(self) -> None:
+        self._collected = Collected()
+        self._stop = ""
+        self._blocked = ""
+        self._is_answer = False
+        self.is_over = False
+
+    def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
+        """One chunk: a `GenerateContentResponse`."""
+        chunk = Fields(data)
+        if "error" in chunk:
+            raise Refused(data, chunk.object("error"))
+        self._collected.model = chunk.text("modelVersion") or self._collected.model
+        self._collected.report(chunk.raw("usageMetadata"))
+        # The prompt itself was blocked: there is no candidate.
+        self._blocked = chunk.object("promptFeedback").text("blockReason") or self._blocked
+        for candidate in chunk.objects("candidates")[:1]:
+            self._is_answer = True
+            for part in candidate.object("content").items("parts"):
+                yield from self._part(part)
+            self._stop = candidate.text("finishReason") or self._stop
+
+    def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
+        """One response, or the list of chunks that comes without `alt=sse`."""
+        if body.lstrip()[:1] == b"[":
+            chunks = list_in(body)
+            if not chunks:
+                raise NoJson
+            for chunk in chunks:
+                yield from self.take("", bytes(chunk))
+        else:
+            yield from self.take("", body)
+        if not self._is_answer and not self._blocked:
+            raise NotAnAnswer("sent JSON that is no Gemini answer: is base_url right?")
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The whole."""
+        if self._stop:
+            yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+        elif self._blocked:
+            yield self._collected.finished("content_filter", self._blocked)
+        else:
+            raise Unfinished
+
+    def partial(self) -> Message | None:
+        """What has come so far."""
+        return self._collected.partial()
+
+    def _part(self, raw: Raw) -> Iterator[StreamEvent]:
+        part = Fields(raw)
+        signature = part.raw("thoughtSignature") or part.raw("thought_signature")
+        if part.is_true("thought") and "text" in part:
+            yield from self._collected.thinking(part.text("text"))
+            if signature is not None:
+                self._collected.signature(text_in(signature))
+                self._collected.close()
+            return
+        if signature is not None:
+            mark = msgspec.json.encode({"thoughtSignature": signature})
+            self._collected.opaque("gemini", Raw(mark))
+        if "text" in part:
+            text = part.text("text")
+            if signature is not None and not text:
+                # The last part of an answer may hold nothing but its signature, which goes back with it.
+                self._collected.put(Text(text=""))
+            yield from self._collected.text(text)
+        elif "functionCall" in part or "function_call" in part:
+            call = part.object("functionCall", "function_call")
+            arguments = call.raw("args") or Raw(b"{}")
+            yield from self._collected.call(call.text("id"), call.text("name"), arguments)
+        elif signature is None:
+            self._collected.opaque("gemini", raw)

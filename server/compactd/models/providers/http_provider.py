@@ -1,0 +1,332 @@
+"""A request sent, its answer read, and sent again where that can help: the same for every wire."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+
+from compactd.models.providers.http import Answer, Broken, Links, Sending
+from compactd.models.providers.json_fields import NoJson
+from compactd.models.providers.network import address_of
+from compactd.models.providers.protocol import (
+    TEXT_CHARS,
+    Cause,
+    Failure,
+    ModelFailed,
+    ModelRequest,
+    Retrying,
+    Shape,
+    StreamEvent,
+)
+from compactd.models.providers.response import NotAnAnswer, Reader, Refused, Unfinished, Wire
+from compactd.models.providers.retries import Clock, Retries, code_in, delay_of, error_body, retry_after
+from compactd.models.providers.secret import Secret, blotted
+from compactd.models.providers.sse import Lines, ServerEvents, TooLong
+
+_SHOWN_CHARS = 300
+"""Of a provider's own words, in the sentence for a person."""
+
+
+_LARGE_BYTES = 262_144
+"""From here on a body is put together in a thread: 10 MB would hold the loop for 10 ms."""
+
+_JSON = (b"{", b"[")
+_BOM = b"\xef\xbb\xbf"
+
+
+class _Failed(Exception):
+    """One request failed."""
+
+    def __init__(self, failure: Failure, sentence: str) -> None:
+        super().__init__(sentence)
+        self.failure = failure
+        self.sentence = sentence
+
+
+class HttpProvider:
+    """A provider that is reached over HTTP."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        shape: Shape,
+        wire: Wire,
+        base_url: str,
+        headers: Mapping[str, str],
+        key_header: str | None,
+        key: Secret | None,
+        links: Links,
+        retries: Retries,
+        clock: Clock,
+        withheld: str = "",
+    ) -> None:
+        """`key_header`: where the key goes; `Authorization` gets it after `Bearer `.
+
+        `withheld`: why the key that there is does not go along, for whoever is refused without it.
+        """
+        self.name = name
+        self.shape: Shape = shape
+        self.base_url = base_url
+        self._wire = wire
+        self._headers = headers
+        self._key_header = key_header
+        self._key = key
+        self._links = links
+        self._retries = retries
+        self._clock = clock
+        self._withheld = withheld
+
+    def __repr__(self) -> str:
+        return f"HttpProvider({self.name!r})"
+
+    @property
+    def has_key(self) -> bool:
+        """Whether a key goes with each request."""
+        return self._key is not None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The answer as it arrives; see `Provider.stream`.
+
+        Sent again only as long as nothing of an answer has come: text that was shown is not taken back.
+        """
+        size = sum(memoryview(message).nbytes for message in request.messages)
+        if size > _LARGE_BYTES:
+            sending = await asyncio.to_thread(self._sending, request)
+        else:
+            sending = self._sending(request)
+        attempt = 0
+        while True:
+            attempt += 1
+            reader = self._wire.reader()
+            has_shown = False
+            try:
+                async with aclosing(self._once(sending, reader)) as events:
+                    async for event in events:
+                        has_shown = True
+                        yield event
+                return
+            except _Failed as failed:
+                failure, sentence = failed.failure, failed.sentence
+            delay_s = None
+            if not has_shown:
+                # In a thread: the words of an error are judged, which compiles patterns the first time.
+                delay_s = await asyncio.to_thread(
+                    delay_of, failure, attempt + 1, self._retries, self._clock.random
+                )
+            if delay_s is None:
+                raise ModelFailed(f"{self._who()} {sentence}", failure, reader.partial(), attempt)
+            yield Retrying(attempt=attempt + 1, delay_s=delay_s, reason=sentence)
+            await self._clock.sleep(delay_s)
+
+    async def _once(self, sending: Sending, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
+        """One request's events. Raises `_Failed`."""
+        try:
+            async with self._links.send(sending) as answer:
+                if answer.status != 200:
+                    raise await self._refused(answer)
+                try:
+                    async with aclosing(self._read(answer, reader)) as events:
+                        async for event in events:
+                            yield event
+                except Exception:
+                    # Who sends half an answer and ends it well closes next: what is sent there is lost.
+                    answer.is_whole = False
+                    raise
+        except Broken as broken:
+            raise self._failed(broken.cause, broken.sentence) from None
+        except TooLong:
+            raise self._failed("limit", "sent a line that is too long") from None
+        except Refused as refused:
+            text = self._kept(refused.text)
+            failure = Failure(
+                cause="status",
+                provider=self.name,
+                status=refused.status,
+                code=refused.code,
+                text=text,
+                retry_after_s=retry_after({}, text, self._clock.now()),
+            )
+            raise _Failed(failure, f"failed in its answer: {shown(text)}") from None
+        except NoJson:
+            raise self._failed("stream", "sent an answer that is broken in the middle") from None
+        except NotAnAnswer as strange:
+            raise self._failed("answer", str(strange)) from None
+        except Unfinished:
+            raise self._failed("stream", "ended its answer before it was whole") from None
+
+    async def _read(self, answer: Answer, reader: Reader) -> AsyncGenerator[StreamEvent, None]:
+        feed = _Feed(reader, self._links.limits.line_bytes)
+        async with aclosing(answer.chunks()) as chunks:
+            try:
+                async for chunk in chunks:
+                    for event in feed.take(chunk):
+                        yield event
+                    if reader.is_over:
+                        break
+                for event in feed.end():
+                    yield event
+                ends = list(reader.finish())
+            except Broken as broken:
+                # What breaks off after the answer's end, before the stream's, is whole.
+                try:
+                    ends = list(reader.finish())
+                except Unfinished:
+                    raise broken from None
+            if reader.is_over:
+                # Before the last event: whoever has that one reads no further, and the connection is closed.
+                await answer.drain(chunks)
+            for event in ends:
+                yield event
+
+    async def _refused(self, answer: Answer) -> _Failed:
+        """What an answer that is not 200 means."""
+        headers = answer.headers
+        text = self._kept(await answer.text())
+        status = answer.status
+        if 300 <= status < 400:
+            failure = Failure(cause="answer", provider=self.name, status=status, text=text)
+            return _Failed(
+                failure, f"answered with a redirect ({status}), which is not followed: mend base_url"
+            )
+        if status < 300:
+            failure = Failure(cause="answer", provider=self.name, status=status, text=text)
+            return _Failed(failure, f"answered {status} without an answer: mend base_url")
+        code = code_in(text)
+        told = headers.get("x-should-retry", "").lower()
+        failure = Failure(
+            cause="status",
+            provider=self.name,
+            status=status,
+            code=code,
+            text=text,
+            retry_after_s=retry_after(headers, text, self._clock.now()),
+            should_retry={"true": True, "false": False}.get(told),
+        )
+        said = shown(text) if text else answer.unread and f"it {answer.unread}"
+        if self._withheld and status in (401, 403):
+            said = f"{said} ({self._withheld})"
+        return _Failed(failure, f"answered {status}: {said}")
+
+    def _failed(self, cause: Cause, sentence: str) -> _Failed:
+        return _Failed(Failure(cause=cause, provider=self.name, text=sentence), sentence)
+
+    def _kept(self, text: str) -> str:
+        # Twice as much as is kept: what is blotted out makes it shorter.
+        return blotted(text[: 2 * TEXT_CHARS], () if self._key is None else (self._key,))[:TEXT_CHARS]
+
+    def _who(self) -> str:
+        address = address_of(self.base_url)
+        return f"{self.name} at {address.place}" if address else self.name
+
+    def _sending(self, request: ModelRequest) -> Sending:
+        headers = {
+            "Accept": "text/event-stream, application/json",
+            # A proxy that compresses a stream holds it back.
+            "Accept-Encoding": "identity",
+            "Content-Type": "application/json",
+            "User-Agent": "compactd",
+            **self._headers,
+        }
+        if self._key is not None and self._key_header is not None:
+            text = self._key.reveal()
+            headers[self._key_header] = f"Bearer {text}" if self._key_header == "Authorization" else text
+        url = self.base_url.rstrip("/") + self._wire.path(request)
+        return Sending(url=url, headers=headers, body=self._wire.body(request))
+
+
+class _Feed:
+    """Chunks into a reader's events, once the first byte has shown what they are."""
+
+    def __init__(self, reader: Reader, limit_bytes: int) -> None:
+        self._reader = reader
+        self._limit = limit_bytes
+        self._take: Callable[[bytes], Iterator[StreamEvent]] | None = None
+        self._rest: Callable[[], Iterator[StreamEvent]] = self._nothing
+        self._start = b""
+        self._whole: list[bytes] = []
+        self._size = 0
+
+    def take(self, chunk: bytes) -> Iterator[StreamEvent]:
+        """The events that `chunk` ends."""
+        if self._take is None:
+            self._size += len(chunk)
+            chunk, self._start = self._start + chunk, b""
+            first = chunk.removeprefix(_BOM).lstrip()[:1]
+            if not first:
+                if self._size > self._limit:
+                    raise TooLong
+                # White space before the answer means nothing: megabytes of it are not kept.
+                self._start = _BOM if chunk.startswith(_BOM) else b""
+                return
+            self._choose(first)
+            self._size = 0
+        if self._take is not None:
+            yield from self._take(chunk)
+
+    def end(self) -> Iterator[StreamEvent]:
+        """Those of the stream's end."""
+        yield from self._rest()
+
+    def _choose(self, first: bytes) -> None:
+        if first == b"<":
+            raise NotAnAnswer("answered with a web page: base_url is not an API's address")
+        if self._reader.framing == "lines":
+            lines = Lines(self._limit)
+            self._take = lambda chunk: self._lines(lines.feed(chunk))
+            self._rest = lambda: self._lines(iter((lines.rest(),)))
+        elif first in _JSON:
+            self._take, self._rest = self._gather, self._gathered
+        else:
+            events = ServerEvents(self._limit)
+            self._take = lambda chunk: self._events(events, chunk)
+            self._rest = lambda: self._ended(events)
+
+    def _nothing(self) -> Iterator[StreamEvent]:
+        yield from ()
+
+    def _lines(self, lines: Iterator[bytes]) -> Iterator[StreamEvent]:
+        for line in lines:
+            if line.strip():
+                yield from self._reader.take("", line)
+
+    def _events(self, events: ServerEvents, chunk: bytes) -> Iterator[StreamEvent]:
+        for event in events.feed(chunk):
+            if self._reader.is_over:
+                return
+            yield from self._event(event.name, event.data)
+
+    def _ended(self, events: ServerEvents) -> Iterator[StreamEvent]:
+        if not self._reader.is_over:
+            for event in events.end():
+                yield from self._event(event.name, event.data)
+
+    def _event(self, name: str, data: bytes) -> Iterator[StreamEvent]:
+        data = data.strip()
+        if data == b"[DONE]":
+            self._reader.is_over = True
+        elif data[:1] in _JSON:
+            # Anything else is a server's ping; what an answer needs is JSON, and a missing end is noticed.
+            yield from self._reader.take(name, data)
+
+    def _gather(self, chunk: bytes) -> Iterator[StreamEvent]:
+        self._size += len(chunk)
+        if self._size > self._limit:
+            raise TooLong
+        self._whole.append(chunk)
+        yield from ()
+
+    def _gathered(self) -> Iterator[StreamEvent]:
+        yield from self._reader.take_whole(b"".join(self._whole))
+
+
+def shown(text: str) -> str:
+    """The sentence in an error's body, for a person: short, on one line."""
+    given = error_body(text)
+    inner = given.object("error")
+    words = inner.text("message") or given.text("message") or given.text("error") or given.text("detail")
+    if not words and text.lstrip()[:1] == "<":
+        return "a web page"
+    line = " ".join((words or text).split())
+    return line if len(line) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}…"

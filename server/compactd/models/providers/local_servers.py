@@ -1,0 +1,378 @@
+"""A model server on this machine says its own window, where the user agreed that it is asked.
+
+Nothing but loopback is ever asked, no name is looked up, no proxy is used, no redirect is followed, no key
+is sent, and no question makes a server load a model. What is known of each server, seen 2026-11:
+
+- Ollama: `/api/ps` has what is allocated for a loaded model, `/api/show` what the file allows and the
+  `num_ctx` it was made with (docs.ollama.com/api/ps, ollama docs/context-length.mdx; 4,096 allocated of
+  40,960 measured in github.com/1ay1/agentty/issues/49).
+- LM Studio: `loaded_context_length` beside `max_context_length` in `/api/v0/models`, from 0.4 on also
+  `loaded_instances[].config.context_length` in `/api/v1/models` (github.com/can1357/oh-my-pi/issues/6082,
+  github.com/co-l/openfox/issues/49).
+- llama.cpp: `/props` has `default_generation_settings.n_ctx` of one slot, `-c` divided by `-np` already; as
+  a router it answers 0 there, wants `?model=`, and loads that model unless `autoload=false`, which llama-swap
+  does not obey (llama.cpp tools/server/README.md, github.com/mostlygeek/llama-swap/pull/886).
+- vLLM and SGLang: `max_model_len` in `/v1/models`; an adapter's card has none, its `parent`'s counts (vLLM
+  entrypoints/openai/serving_models.py, github.com/sgl-project/sglang/pull/4809). SGLang refuses earlier
+  where its cache is smaller: 59,862 of 163,840 in github.com/sgl-project/sglang/issues/4048.
+- text-generation-inference: `max_total_tokens` in `/info`, input and output together
+  (github.com/huggingface/text-generation-inference/pull/196, github.com/continuedev/continue/pull/755).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, json
+
+from compactd.models.providers.json_fields import Fields, NoJson
+
+if TYPE_CHECKING:
+    import httpx
+
+BODY_BYTES = 1024 * 1024
+"""Most of an answer that is read. Ollama's `/api/show` of a large model takes 200 KB."""
+
+WINDOW_LEAST = 256
+WINDOW_MOST = 100_000_000
+"""Tokens. A number outside is no window of a model that holds a conversation."""
+
+_CLOSING_S = 1.0
+_TAILS = ("/chat/completions", "/completions", "/responses", "/messages", "/v1", "/v0", "/api", "/")
+"""What a base URL may end with behind the place that the paths below start from."""
+
+_LABEL = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+
+
+class Stated(Struct, frozen=True, kw_only=True):
+    """The window that a server says it has. Never a bound of what it could load: that is no statement."""
+
+    window: int
+    """Tokens."""
+    endpoint: str
+    """`http://localhost:8080`, as the user wrote the host."""
+    path: str
+    """What was asked: `/props`."""
+
+
+class _Place(Struct, frozen=True, kw_only=True):
+    """Where on this machine a base URL points."""
+
+    scheme: str
+    host: str
+    """As it was written, in lower case; an IPv6 address in brackets."""
+    port: int
+    root: str
+    """The path before `/v1`; empty or with a `/` in front, none behind."""
+    addresses: tuple[str, ...]
+    """To connect to: names are never looked up."""
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.scheme}://{self.host}:{self.port}{self.root}"
+
+
+def is_loopback(base_url: str) -> bool:
+    """Whether `base_url` points to this machine beyond doubt; nothing is looked up.
+
+    True for http and https URLs of 127.0.0.0/8, ::1, `localhost` and names below it. False for all else,
+    also where it might work: other spellings of an address (`127.1`, IPv4 inside IPv6), `0.0.0.0`, a user
+    or password, white space, a zone, a dot behind the name.
+    """
+    return _place(base_url) is not None
+
+
+async def stated_window(base_url: str, model: str, deadline_s: float) -> Stated | None:
+    """The window that the server at `base_url` states for `model`, the id it knows; None if it states none.
+
+    Asks the kinds of servers above side by side; the most specific answer counts: what is loaded, then what
+    is configured. A number that is only an upper bound (`n_ctx_train`, `max_context_length`, Ollama's
+    `model_info`) is None, as is every failure: no loopback, no server, a status but 200, a redirect, HTML,
+    a body above `BODY_BYTES`, an absurd number. What came before `deadline_s` (seconds, all questions
+    together) counts. Raises nothing but `CancelledError`. The first call loads httpx in a thread, 0.1 s,
+    which is not part of the deadline.
+    """
+    place = _place(base_url)
+    if place is None or not model:
+        return None
+    client = await asyncio.to_thread(_client, place.scheme)
+    talk = _Talk(client, place, model)
+    try:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(deadline_s):
+                await talk.ask_all()
+    finally:
+        with suppress(TimeoutError, OSError, RuntimeError):
+            async with asyncio.timeout(_CLOSING_S):
+                await client.aclose()
+    return next(talk.statements(), None)
+
+
+class _Talk:
+    """The questions to one server, and what it answered before time was up."""
+
+    def __init__(self, client: httpx.AsyncClient, place: _Place, model: str) -> None:
+        self._client = client
+        self._place = place
+        self._model = model
+        self._address = place.addresses[0]
+        self._answers: dict[str, Fields] = {}
+
+    async def ask_all(self) -> None:
+        """Asks, each kind of server in its own task."""
+        if not await self._is_reachable():
+            return
+        async with asyncio.TaskGroup() as group:
+            for path in ("/api/v0/models", "/api/v1/models", "/info"):
+                group.create_task(self._ask(path))
+            group.create_task(self._ask_openai_like())
+            group.create_task(self._ask_ollama())
+
+    def statements(self) -> Iterator[Stated]:
+        """What was stated, the most specific first."""
+        for path, number in (
+            ("/api/ps", self._ollama_loaded()),
+            ("/api/v1/models", self._lm_studio_instance()),
+            ("/api/v0/models", self._lm_studio_loaded()),
+            ("/props", self._llama_cpp_slot()),
+            ("/info", self._tgi_total()),
+            ("/v1/models", self._card_window()),
+            ("/api/show", self._ollama_made_with()),
+        ):
+            window = _window(number)
+            if window is not None:
+                yield Stated(window=window, endpoint=self._place.endpoint, path=path)
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    async def _is_reachable(self) -> bool:
+        """Finds the address that a name stands for: the first that somebody listens at."""
+        for address in self._place.addresses:
+            try:
+                _, writer = await asyncio.open_connection(address, self._place.port)
+            except OSError:
+                continue
+            writer.close()
+            self._address = address
+            return True
+        return False
+
+    async def _ask_openai_like(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._ask("/v1/models"))
+            group.create_task(self._ask("/props"))
+        card = _named(self._answer("/v1/models").objects("data"), "id", self._model)
+        if card is None:
+            return
+        if card.text("owned_by") == "sglang":
+            await self._ask("/get_server_info")
+        # A router of llama.cpp; of a model that is not loaded nothing is stated, and asking could load it.
+        is_router = self._answer("/props").text("role") == "router"
+        if is_router and card.object("status").text("value") in ("loaded", "sleeping"):
+            from urllib.parse import quote
+
+            name = quote(card.text("id"), safe="")
+            await self._ask("/props?model=", f"/props?model={name}&autoload=false")
+
+    async def _ask_ollama(self) -> None:
+        await self._ask("/api/ps")
+        if "models" in self._answer("/api/ps") and self._ollama_loaded() is None:
+            await self._ask("/api/show", body=json.encode({"model": self._model}))
+
+    async def _ask(self, name: str, path: str = "", body: bytes | None = None) -> None:
+        """Keeps the answer as `name`, if it is one: status 200, a JSON object, not too long."""
+        import httpx
+
+        place = self._place
+        headers = {"Host": f"{place.host}:{place.port}", "Accept-Encoding": "identity"}
+        url = f"{place.scheme}://{self._address_in_url}:{place.port}{place.root}{path or name}"
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        method = "GET" if body is None else "POST"
+        named = {"sni_hostname": place.host.strip("[]")}
+        # Raised by httpx: its own errors, `RuntimeError` for broken streams, `ValueError` for odd headers.
+        with suppress(httpx.HTTPError, httpx.InvalidURL, OSError, RuntimeError, ValueError, NoJson):
+            async with self._client.stream(
+                method, url, headers=headers, content=body, extensions=named
+            ) as response:
+                if response.status_code == 200:
+                    found = await _body(response)
+                    if found is not None:
+                        self._answers[name] = Fields(found)
+
+    @property
+    def _address_in_url(self) -> str:
+        return f"[{self._address}]" if ":" in self._address else self._address
+
+    # --- reading --------------------------------------------------------------------------------------
+
+    def _answer(self, name: str) -> Fields:
+        return self._answers.get(name) or Fields(b"{}")
+
+    def _ollama_loaded(self) -> float | None:
+        models = self._answer("/api/ps").objects("models")
+        model = _tagged(self._model)
+        names = [_tagged(one.text("name") or one.text("model")) for one in models]
+        found = next((one for one, name in zip(models, names, strict=True) if _is_same(name, model)), None)
+        return None if found is None else found.number("context_length")
+
+    def _ollama_made_with(self) -> float | None:
+        shown = self._answer("/api/show")
+        number = _parameter(shown.text("parameters"), "num_ctx")
+        info = shown.object("model_info")
+        most = info.number(f"{info.text('general.architecture')}.context_length")
+        # Ollama lowers a larger one to what the model was trained with.
+        return number if number is None or most is None else min(number, most)
+
+    def _lm_studio_instance(self) -> float | None:
+        numbers: list[float] = []
+        for model in self._answer("/api/v1/models").objects("models"):
+            instances = model.objects("loaded_instances")
+            exact = _named(instances, "id", self._model)
+            if exact is not None:
+                instances = [exact]
+            elif not _is_same(model.text("key"), self._model):
+                continue
+            numbers += [n for one in instances if (n := one.object("config").number("context_length"))]
+        # Of several under one key, whichever answers.
+        return min(numbers, default=None)
+
+    def _lm_studio_loaded(self) -> float | None:
+        model = _named(self._answer("/api/v0/models").objects("data"), "id", self._model)
+        if model is None or model.text("state") not in ("loaded", ""):
+            return None
+        return model.number("loaded_context_length")
+
+    def _llama_cpp_slot(self) -> float | None:
+        # One model serves every name, unless this is a router.
+        answer = self._answer("/props?model=" if "/props?model=" in self._answers else "/props")
+        return answer.object("default_generation_settings").number("n_ctx")
+
+    def _tgi_total(self) -> float | None:
+        info = self._answer("/info")
+        return info.number("max_total_tokens") if info.text("model_id") else None
+
+    def _card_window(self) -> float | None:
+        cards = self._answer("/v1/models").objects("data")
+        card = _named(cards, "id", self._model)
+        if card is None:
+            return None
+        window = card.number("max_model_len")
+        if window is None and card.text("parent"):
+            parent = _named(cards, "id", card.text("parent"))
+            window = None if parent is None else parent.number("max_model_len")
+        if window is None:
+            return card.object("meta").number("n_ctx")
+        cache = self._answer("/get_server_info").number("max_total_num_tokens")
+        return window if cache is None else min(window, cache)
+
+
+async def _body(response: httpx.Response) -> bytes | None:
+    """The whole body; None where it is too long."""
+    body = bytearray()
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > BODY_BYTES:
+            return None
+    return bytes(body)
+
+
+def _client(scheme: str) -> httpx.AsyncClient:
+    """Takes 0.1 s the first time, and 50 ms for https: call it in a thread."""
+    import importlib
+
+    import httpx
+
+    from compactd.models.providers.network import trusted, trusting_nobody
+
+    for name in ("anyio._backends._asyncio", "httpcore._backends.anyio", "h11"):
+        # What httpx would import at its first request, in the middle of the loop.
+        with suppress(ImportError):
+            importlib.import_module(name)
+    return httpx.AsyncClient(
+        verify=trusted({}) if scheme == "https" else trusting_nobody(),
+        trust_env=False,
+        follow_redirects=False,
+        timeout=None,
+    )
+
+
+def _place(base_url: str) -> _Place | None:
+    """`base_url` taken apart; None where it does not point to this machine beyond doubt."""
+    from urllib.parse import urlsplit
+
+    if not base_url.isascii() or not base_url.isprintable() or " " in base_url:
+        return None
+    try:
+        parts = urlsplit(base_url)
+        port, name = parts.port, parts.hostname or ""
+    except ValueError:
+        return None
+    addresses = _addresses(name)
+    host = f"[{name}]" if ":" in name else name
+    plain = host if port is None else f"{host}:{port}"
+    if parts.scheme not in ("http", "https") or not addresses or port == 0 or parts.netloc.lower() != plain:
+        return None
+    return _Place(
+        scheme=parts.scheme,
+        host=host,
+        port=port or (443 if parts.scheme == "https" else 80),
+        root=_root(parts.path),
+        addresses=addresses,
+    )
+
+
+def _addresses(name: str) -> tuple[str, ...]:
+    """Where to connect for `name`; none where it is not this machine."""
+    from ipaddress import IPv6Address, ip_address
+
+    labels = name.split(".")
+    if labels[-1] == "localhost" and all(label and _LABEL.issuperset(label) for label in labels):
+        return ("127.0.0.1", "::1")
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return ()
+    is_here = address == IPv6Address(1) if isinstance(address, IPv6Address) else address.is_loopback
+    return (str(address),) if is_here else ()
+
+
+def _root(path: str) -> str:
+    while tail := next((tail for tail in _TAILS if path.endswith(tail)), ""):
+        path = path[: -len(tail)]
+    return path
+
+
+def _window(number: float | None) -> int | None:
+    """`number`, if it can be a window: whole, and neither 0 (what a router says) nor absurd."""
+    if number is None or not WINDOW_LEAST <= number <= WINDOW_MOST or number != int(number):
+        return None
+    return int(number)
+
+
+def _named(items: Sequence[Fields], field: str, model: str) -> Fields | None:
+    """The one whose `field` is `model`; else the one whose name `model` ends with behind a `/`."""
+    exact = next((one for one in items if one.text(field) == model), None)
+    return exact or next((one for one in items if _is_same(one.text(field), model)), None)
+
+
+def _is_same(name: str, model: str) -> bool:
+    """Whether `model`, perhaps with a provider's name before it, is `name`."""
+    name, model = name.lower(), model.lower()
+    return bool(name) and (model == name or model.endswith(f"/{name}"))
+
+
+def _tagged(name: str) -> str:
+    """Ollama's full name: without a tag it is `:latest`."""
+    return name if not name or ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
+def _parameter(parameters: str, name: str) -> float | None:
+    """Of Ollama's lines `name value`, the last one's number."""
+    values = [line.split()[1:] for line in parameters.splitlines() if line.split()[:1] == [name]]
+    with suppress(ValueError, IndexError):
+        return float(values[-1][0])
+    return None

@@ -1,0 +1,142 @@
+"""Ollama's own chat (`POST /api/chat`): JSON lines, not server-sent events.
+
+Rules: Ollama's `docs/api.md`, "Generate a chat completion", and its `api/types.go` (seen 2026-10). A prompt
+longer than `num_ctx` is cut in silence, so it is always sent where the window is known. Messages and tools
+come in OpenAI's chat shape and are put into Ollama's, which has pictures apart and arguments as objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+from msgspec import Raw
+
+from compactd.models.providers.json_fields import Fields, is_text, object_bytes, text_in
+from compactd.models.providers.protocol import ModelRequest, Stop, StreamEvent
+from compactd.models.providers.response import Collected, NotAnAnswer, Refused, Unfinished
+from compactd.protocol.messages import Message
+
+_STOPS: dict[str, Stop] = {"stop": "stop", "length": "length", "load": "unknown", "unload": "unknown"}
+
+
+class OllamaWire:
+    """Ollama's chat."""
+
+    def path(self, request: ModelRequest) -> str:
+        """The model stands in the body."""
+        return "/api/chat"
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The JSON to send."""
+        names: dict[str, str] = {}
+        messages: list[dict[str, object]] = []
+        if isinstance(request.system, str):
+            messages.append({"role": "system", "content": request.system})
+        messages += [_message(Fields(raw), names) for raw in request.messages]
+        body: dict[str, object] = {"model": request.model, "messages": messages, "stream": request.stream}
+        if request.tools:
+            body["tools"] = request.tools
+        options: dict[str, object] = {}
+        if request.context_window is not None:
+            options["num_ctx"] = request.context_window
+        if request.max_output_tokens is not None:
+            options["num_predict"] = request.max_output_tokens
+        if request.temperature is not None:
+            options["temperature"] = request.temperature
+        if request.stop:
+            options["stop"] = request.stop
+        if options:
+            body["options"] = options
+        return msgspec.json.encode({**body, **request.extra})
+
+    def reader(self) -> OllamaReader:
+        """For the answer to one request."""
+        return OllamaReader()
+
+
+def _message(given: Fields, names: dict[str, str]) -> dict[str, object]:
+    """A chat message of OpenAI's as Ollama takes it; `names` learns each call's tool for its result."""
+    role = given.text("role")
+    texts = [given.text("content")] if given.text("content") else []
+    images: list[str] = []
+    for part in given.objects("content"):
+        if "image_url" in part:
+            _, comma, data = part.object("image_url").text("url").partition(";base64,")
+            images += [data] if comma else []
+        elif part.text("text"):
+            texts.append(part.text("text"))
+    message: dict[str, object] = {
+        "role": "system" if role == "developer" else role,
+        "content": "\n".join(texts),
+    }
+    if images:
+        message["images"] = images
+    calls = []
+    for call in given.objects("tool_calls"):
+        function = call.object("function")
+        names[call.text("id")] = function.text("name")
+        arguments = function.raw("arguments") or Raw(b"{}")
+        text = text_in(arguments) if is_text(arguments) else bytes(arguments).decode()
+        # A model that wrote no JSON is shown what it wrote.
+        given_arguments: object = object_bytes(text)
+        if given_arguments is None:
+            given_arguments = {"_raw": text}
+        calls.append({"function": {"name": function.text("name"), "arguments": given_arguments}})
+    if calls:
+        message["tool_calls"] = calls
+    if role == "tool":
+        message["tool_name"] = given.text("name") or names.get(given.text("tool_call_id"), "")
+    return message
+
+
+class OllamaReader:
+    """One answer: a line a piece, the last one with the figures."""
+
+    framing: Literal["events", "lines"] = "lines"
+
+    def __init__(self) -> None:
+        self._collected = Collected()
+        self._stop = ""
+        self.is_over = False
+
+    def take(self, name: str, data: bytes) -> Iterator[StreamEvent]:
+        """One line."""
+        line = Fields(data)
+        if "error" in line:
+            inner = line.object("error")
+            raise Refused(data, inner if inner.text("message") else line)
+        if "message" not in line and "done" not in line:
+            raise NotAnAnswer("sent JSON that is no Ollama answer: is base_url right?")
+        self._collected.model = line.text("model") or self._collected.model
+        message = line.object("message")
+        yield from self._collected.thinking(message.text("thinking"))
+        yield from self._collected.text(message.text("content"))
+        for call in message.objects("tool_calls"):
+            function = call.object("function")
+            arguments = function.raw("arguments") or Raw(b"{}")
+            given = text_in(arguments) if is_text(arguments) else arguments
+            yield from self._collected.call(call.text("id"), function.text("name"), given)
+        if line.is_true("done"):
+            self._stop = line.text("done_reason") or "stop"
+            if line.number("prompt_eval_count") is not None or line.number("eval_count") is not None:
+                # The counts stand among other fields; the report is what counts.
+                names = ("prompt_eval_count", "eval_count")
+                report = {each: value for each in names if (value := line.raw(each)) is not None}
+                self._collected.report(Raw(msgspec.json.encode(report)))
+            self.is_over = True
+
+    def take_whole(self, body: bytes) -> Iterator[StreamEvent]:
+        """A whole answer is one line with everything in it."""
+        yield from self.take("", body)
+
+    def finish(self) -> Iterator[StreamEvent]:
+        """The whole."""
+        if not self._stop:
+            raise Unfinished
+        yield self._collected.finished(_STOPS.get(self._stop, "unknown"), self._stop)
+
+    def partial(self) -> Message | None:
+        """What has come so far."""
+        return self._collected.partial()

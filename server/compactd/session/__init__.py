@@ -1,0 +1,1 @@
+"""A session: its state, journal, queue, search, undo, import and export, and who may use it."""

@@ -1,0 +1,266 @@
+"""A session as a file for other programs, or for another daemon. (Contract, `session/export`.)"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd.core.history.entries import Compacted, Entry, Item, summary_message
+from compactd.core.history.projection import Repair, project
+from compactd.core.history.state import Fold
+from compactd.core.tokens.counting import Chars4
+from compactd.formats.files.session_file import Line, SessionFile
+from compactd.formats.files.write import WRITABLE, told
+from compactd.formats.files.write import write as write_file
+from compactd.formats.messages.base import RENDERABLE, render
+from compactd.formats.messages.neutral_out import encode_message
+from compactd.formats.messages.shape_losses import shape_losses
+from compactd.protocol.errors import FormatNotSupported, InvalidParams, LimitExceeded
+from compactd.protocol.messages import Tool
+from compactd.session.session import Session
+from compactd.storage import files
+from compactd.storage.copies import remember_export
+from compactd.storage.records import line
+
+_log = logging.getLogger("compactd.exporting")
+
+FORMATS = ("compactd", *RENDERABLE, *WRITABLE)
+
+INLINE_BYTES = 32 * 1024 * 1024
+"""Most that an answer holds; a file has no limit."""
+
+_NAMES = {
+    "anthropic": ("system", "messages"),
+    "gemini": ("system", "contents"),
+    "openai_responses": ("instructions", "input"),
+}
+"""(where the system prompt stands, where the messages do)."""
+
+_TOLD = {
+    "missing_result": "calls without a result were given an error result",
+    "orphan_result": "results without their call were left out",
+    "duplicate_result": "further results of answered calls were left out",
+    "moved_result": "late results stand next to their calls",
+    "renamed_call": "call ids that were used twice have a suffix",
+    "empty_message": "empty messages were left out",
+}
+
+
+class Exported(Struct, frozen=True, kw_only=True):
+    """A session as bytes."""
+
+    data: bytes
+    """UTF-8."""
+    warnings: tuple[str, ...]
+
+
+class Held(Struct, frozen=True, kw_only=True):
+    """What an export is made of: a session as it stands, to be read in a worker."""
+
+    session_id: str
+    entries: tuple[Entry, ...]
+    items: tuple[Item, ...]
+    """The messages of the branch, oldest first, compacted or not."""
+    summaries: tuple[tuple[int, Compacted], ...]
+    """(how many of `items` stand before it, the compaction in force), in their order."""
+    system: str | None
+    tools: tuple[Tool, ...]
+    raw_tools: tuple[Raw, ...]
+    title: str | None
+    model: str | None
+    working_dir: str | None
+
+
+def check(format: str) -> None:
+    """Raises `FormatNotSupported` for a format that is not written here."""
+    if format not in FORMATS:
+        raise FormatNotSupported(
+            f"the format {format!r} is not written here; those that are: {', '.join(FORMATS)}",
+            format=format,
+            supported=list(FORMATS),
+        )
+
+
+def held(session: Session) -> Held:
+    """The session as it stands now. O(messages)."""
+    state = session.fold
+    return Held(
+        session_id=session.id,
+        entries=tuple(session.entries),
+        items=tuple(state.path_items()),
+        summaries=tuple(_summaries(state)),
+        system=state.system_prompt,
+        tools=session.tools(),
+        raw_tools=state.tools,
+        title=state.shown_title,
+        model=state.model.model,
+        working_dir=session.shown_dir,
+    )
+
+
+def exported(of: Held, format: str) -> Exported:
+    """`of` in a format of `FORMATS`. O(bytes).
+
+    `compactd`: the journal, every entry. `neutral`: the messages as their clients sent them. Of providers'
+    shapes: the messages as a request to that provider, mended where it would refuse them. Of other programs:
+    a session file of theirs with the compactions in force; what it cannot hold is told by entry.
+    """
+    if format in WRITABLE:
+        file, names = _as_file(of, format)
+        written = write_file(file, format, names)
+        return Exported(data=written.data, warnings=written.warnings)
+    if format == "compactd":
+        lines = (line(seq, msgspec.json.encode(entry)) for seq, entry in enumerate(of.entries))
+        return Exported(data=b"".join(lines), warnings=())
+    if format == "neutral":
+        messages = [
+            Raw(encode_message(item.message)) if item.source is None else item.source for item in of.items
+        ]
+        return Exported(data=_body(of, format, of.system, messages, of.raw_tools), warnings=())
+    projection = project(of.items, Chars4())  # nobody asks for the tokens of an export
+    made = render(format, of.system, of.tools, projection, of.model)
+    return Exported(
+        data=_body(of, format, made.system, made.messages, made.tools or ()),
+        warnings=(*_told(projection.repairs), *_lost(of, made.messages, format)),
+    )
+
+
+def _summaries(state: Fold) -> Iterator[tuple[int, Compacted]]:
+    steps = {step.id: step for step in state.compactions()}
+    count = 0
+    for entry_id in state.path:
+        if entry_id in state.originals:
+            count += 1
+        elif entry_id in steps:
+            yield count, steps[entry_id]
+
+
+def _as_file(of: Held, format: str) -> tuple[SessionFile, tuple[str, ...]]:
+    """(the session as one that was recorded, what its messages are called: entry ids)."""
+    messages: list[Line] = []
+    places: dict[str, int] = {}
+    first_kept: list[tuple[int, int]] = []
+    pinned: list[tuple[int, tuple[int, ...]]] = []
+    summaries = list(of.summaries)
+    for count in range(len(of.items) + 1):
+        while summaries and summaries[0][0] == count:
+            entry = summaries.pop(0)[1]
+            place = places[entry.id] = len(messages)
+            if entry.first_kept in places:
+                first_kept.append((place, places[entry.first_kept]))
+            if entry.pinned:
+                pinned.append((place, tuple(places[i] for i in entry.pinned if i in places)))
+            summary = msgspec.structs.replace(summary_message(entry), created_at=entry.at)
+            messages.append((summary, Raw(encode_message(summary))))
+        if count < len(of.items):
+            item = of.items[count]
+            places[item.entry_id] = len(messages)
+            messages.append((item.message, item.source or Raw(encode_message(item.message))))
+    file = SessionFile(
+        format=format,
+        messages=tuple(messages),
+        session_id=of.session_id,
+        title=of.title,
+        model=of.model,
+        working_dir=of.working_dir,
+        system_prompt=of.system,
+        compactions=len(of.summaries),
+        first_kept=tuple(first_kept),
+        pinned=tuple(pinned),
+    )
+    return file, tuple(places)
+
+
+def _told(repairs: Sequence[Repair]) -> Iterator[str]:
+    for kind, count in Counter(repair.kind for repair in repairs).items():
+        yield f"{count} × {_TOLD.get(kind, kind)}"
+
+
+def _lost(of: Held, made: Sequence[Raw], format: str) -> Iterator[str]:
+    messages = [item.message for item in of.items]
+    yield from told(
+        shape_losses(messages, made, format), range(len(messages)), [item.entry_id for item in of.items]
+    )
+    if of.summaries:
+        count = len(of.summaries)
+        yield f"not kept: {count} {'compaction' if count == 1 else 'compactions'}: all messages stand in full"
+
+
+def _body(of: Held, format: str, system: str | None, messages: Sequence[Raw], tools: Sequence[Raw]) -> bytes:
+    """One JSON object, a message a line."""
+    system_name, messages_name = _NAMES.get(format, ("system", "messages"))
+    about = {
+        "format": format,
+        "session_id": of.session_id,
+        "title": of.title,
+        "model": of.model,
+        "working_dir": of.working_dir,
+        system_name: system,
+    }
+    pieces = [
+        b"%b:%b" % (msgspec.json.encode(name), msgspec.json.encode(value))
+        for name, value in about.items()
+        if value is not None
+    ]
+    if tools:
+        pieces.append(b'"tools":' + msgspec.json.encode(list(tools)))
+    rows = b",\n".join(bytes(message).strip() for message in messages)
+    pieces.append(b'"%b":[\n%b\n]' % (messages_name.encode(), rows))
+    return b"{" + b",\n".join(pieces) + b"}\n"
+
+
+def inline(data: bytes) -> str:
+    """`data` for an answer. Raises `LimitExceeded`."""
+    if len(data) > INLINE_BYTES:
+        raise LimitExceeded(
+            f"the session takes {len(data):,} bytes, an answer at most {INLINE_BYTES:,}: give a `path`",
+            limit_bytes=INLINE_BYTES,
+            size_bytes=len(data),
+        )
+    return data.decode("utf-8", "replace")
+
+
+def remember(home: Path, session_id: str, path: str) -> None:
+    """Keeps where an export is, for `session/redact` and `session/delete` to name it."""
+    try:
+        remember_export(home, session_id, path)
+    except OSError as refused:
+        # The export itself is whole, and the session may be read here alone.
+        _log.warning("the path of an export could not be kept: %s", refused.strerror)
+
+
+def write(path: str, data: bytes) -> None:
+    """Puts `data` into a new file for the user alone; durable when it returns.
+
+    Raises `InvalidParams` where something is there already or the folder is not, `StorageFailed`; then
+    nothing is left there.
+    """
+    target = Path(path)
+    if not target.is_absolute() or "\0" in path:
+        raise InvalidParams(f"{path!r} is no absolute path; the daemon has no folder of its own", "$.path")
+    try:
+        fd = files.open_private(target, files.CREATE_NEW)
+    except FileExistsError:
+        raise InvalidParams(
+            f"{path} is there already, and nothing is written over: choose another", "$.path"
+        ) from None
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        raise InvalidParams(f"{path} cannot be made: its folder is not there", "$.path") from None
+    except OSError as refused:
+        raise files.storage_failed("The file could not be made", refused) from refused
+    try:
+        try:
+            files.write_all(fd, (data,))
+            files.sync(fd)
+        finally:
+            os.close(fd)
+        files.sync_folder(target.parent)
+    except OSError as refused:
+        target.unlink(missing_ok=True)
+        raise files.storage_failed("The file could not be written", refused) from refused

@@ -1,0 +1,269 @@
+"""A session that another process writes, kept up to date by reading along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from compactd.core.history.entries import (
+    Appended,
+    Branched,
+    Compacted,
+    CompactionBegun,
+    CompactionEnded,
+    Entry,
+    ModelSet,
+    PinSet,
+    Pruned,
+    Queued,
+    SettingsSet,
+)
+from compactd.protocol.errors import CompactdError, SessionCorrupt, SessionNotFound
+from compactd.protocol.messages import (
+    CompactionEnd,
+    CompactionResult,
+    CompactionStart,
+    ErrorInfo,
+    MessageAppended,
+    MessageQueued,
+    ModelChanged,
+    PruneEnd,
+    WriterChanged,
+)
+from compactd.session.session import Session, changes_in
+from compactd.storage.protocols import Follower, News
+
+FOLLOW_S = 0.3
+"""How often such a session is read again; clients may count on 1 s (contract.md)."""
+
+_decode = msgspec.json.Decoder(Entry).decode
+
+
+def decode_entries(records: Sequence[bytes | memoryview]) -> list[Entry]:
+    """The entries of a journal's records, oldest first. O(records).
+
+    Raises `SessionCorrupt` for a record that is whole but of no kind that this version knows.
+    """
+    entries: list[Entry] = []
+    for record in records:
+        try:
+            entries.append(_decode(record))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise SessionCorrupt(
+                f"Record {len(entries) + 1} of the session's journal cannot be understood: {error}. "
+                "Nothing was changed; a newer version of compactd may have written it.",
+                line=len(entries) + 1,
+                readable_before=len(entries),
+            ) from None
+    return entries
+
+
+@contextmanager
+def fitting() -> Iterator[None]:
+    """For what makes a session of entries. Raises `SessionCorrupt` where they do not fit together, though
+    each is whole: no daemon wrote them so, a stranger may have."""
+    try:
+        yield
+    except (LookupError, ValueError, TypeError, RecursionError) as error:
+        raise SessionCorrupt(
+            "The records of the session's journal do not fit together: it was changed by hand, or made by "
+            "somebody else. Nothing was changed; `compactd doctor` reads it."
+        ) from error
+
+
+class Following:
+    """Reads along with the owner of `session` until it is stopped, and sends what happens as events."""
+
+    def __init__(
+        self, session: Session, follower: Follower, is_owned: bool, deleted: Callable[[], None]
+    ) -> None:
+        """`is_owned`: some process had the session open when it was read. `deleted` is called when the
+        session is gone."""
+        self._session = session
+        self._follower = follower
+        self._deleted = deleted
+        self._open_compaction: CompactionBegun | None = None
+        for entry in session.entries:
+            self._note_compaction(entry)
+        self._note_owner(is_owned)
+        session.following = self
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def is_compacting(self) -> bool:
+        """The owner began a compaction, and as far as the journal says it goes on."""
+        return self._open_compaction is not None and self._session.owner == "other"
+
+    def is_owned_now(self) -> bool:
+        """Whether some process has the session open for writing at this moment. A look at one lock."""
+        try:
+            return self._follower.is_owned()
+        except OSError:
+            return self._session.owner == "other"
+
+    async def stop(self) -> None:
+        """Ends the reading."""
+        self._task.cancel()
+        await asyncio.wait((self._task,))
+        self._follower.close()
+
+    async def _run(self) -> None:
+        session = self._session
+        while True:
+            await asyncio.sleep(FOLLOW_S)
+            try:
+                await self._read_on()
+            except SessionNotFound:
+                self._follower.close()
+                self._deleted()
+                return
+            except CompactdError as error:
+                # Damaged under us: what was read stays readable here.
+                session.world.notice(f"session {session.id} is no longer followed: {error.message}")
+                return
+
+    async def _read_on(self) -> None:
+        session = self._session
+        is_owned, news = await session.world.in_worker(self._look)
+        if news.records:
+            entries = await session.world.in_worker(lambda: decode_entries(news.records))
+            if news.first_seq == len(session.entries):
+                self._append(entries)
+            else:
+                self._replace(news.first_seq, entries)
+            session.tell_usage()
+        if is_owned != (session.owner == "other"):
+            self._note_owner(is_owned)
+            session.emit(WriterChanged(owner=session.owner))
+
+    def _look(self) -> tuple[bool, News]:
+        # The lock before the records: whoever has let go of it has written everything.
+        return self.is_owned_now(), self._follower.poll()
+
+    def _note_owner(self, is_owned: bool) -> None:
+        self._session.owner = "other" if is_owned else "none"
+
+    def _append(self, entries: Sequence[Entry]) -> None:
+        session = self._session
+        for entry in entries:
+            model = session.fold.model.model
+            # The compaction's size is that of the context which it found.
+            self._tell(entry)
+            session.follow((entry,))
+            if isinstance(entry, ModelSet) and entry.model not in (None, model):
+                session.refresh()
+                window = session.standing().window
+                session.emit(ModelChanged(model=entry.model or "", context_window=window))
+            self._tell_changed(entry)
+        self._tell_queued(entries)
+        session.refresh()
+
+    def _replace(self, first: int, entries: Sequence[Entry]) -> None:
+        """The file was written anew: a message was redacted, or the owner took back what it could not store.
+        Only what is new is told."""
+        session, before = self._session, self._session.entries
+        after = [*before[:first], *entries]
+        is_same = (_key(old) == _key(new) for old, new in zip(before, after, strict=False))
+        known = next((at for at, same in enumerate(is_same) if not same), min(len(before), len(after)))
+        session.entries[:] = after[:known]
+        session.reload()
+        self._append(after[known:])
+
+    # --- events ---------------------------------------------------------------------------------------
+
+    def _tell(self, entry: Entry) -> None:
+        """Sends what an entry says of the session as it is before the entry."""
+        session, state = self._session, self._session.fold
+        begun = self._open_compaction
+        self._note_compaction(entry)
+        match entry:
+            case CompactionBegun():
+                session.emit(
+                    CompactionStart(
+                        compaction_id=entry.compaction_id,
+                        trigger=entry.trigger,
+                        message_count=len(state.items),
+                        tokens_before=state.estimated,
+                    )
+                )
+            case CompactionEnded(compaction_id=compaction_id, status=status, reason=reason):
+                session.emit(_ended(begun, compaction_id, status, reason))
+            case _:
+                pass
+
+    def _tell_changed(self, entry: Entry) -> None:
+        """Sends what an entry changed, when it is in force."""
+        session, state = self._session, self._session.fold
+        match entry:
+            case Appended(id=entry_id):
+                role = state.originals[entry_id].message.role
+                session.emit(MessageAppended(entry_id=entry_id, role=role))
+            case Compacted(compaction_id=compaction_id, result=result, summary=summary):
+                done = msgspec.structs.replace(result, summary=summary)
+                session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
+            case Pruned(compaction_id=str() as compaction_id):
+                # A compaction that found nothing but tool output to shorten; the journal has no more of it.
+                done = CompactionResult(
+                    compacted=True,
+                    compaction_id=compaction_id,
+                    tokens_after=state.estimated,
+                    tokens_before=state.estimated + entry.tokens_saved,
+                    tokens_saved=entry.tokens_saved,
+                    messages_before=len(state.items),
+                    messages_after=len(state.items),
+                    pruned_tool_results=_results_in(entry),
+                    created_at=entry.at,
+                )
+                session.emit(CompactionEnd(compaction_id=compaction_id, status="completed", result=done))
+            case Pruned():
+                session.emit(PruneEnd(pruned=_results_in(entry), tokens_saved=entry.tokens_saved))
+            case PinSet(entry_ids=entry_ids):
+                session.tell_changed("pin", *entry_ids)
+            case Branched(entry_id=entry_id):
+                session.tell_changed("branch", entry_id)
+            case SettingsSet():
+                for what in changes_in(entry):
+                    session.tell_changed(what)
+            case _:
+                pass
+
+    def _tell_queued(self, entries: Sequence[Entry]) -> None:
+        """Prompts that were not taken up at once."""
+        for entry in entries:
+            if isinstance(entry, Queued) and entry.turn_id in self._session.fold.queued:
+                self._session.emit(MessageQueued(turn_id=entry.turn_id))
+
+    def _note_compaction(self, entry: Entry) -> None:
+        match entry:
+            case CompactionBegun():
+                self._open_compaction = entry
+            case CompactionEnded() | Compacted() | Pruned(compaction_id=str()):
+                self._open_compaction = None
+            case _:
+                pass
+
+
+def _ended(begun: CompactionBegun | None, compaction_id: str, status: str, reason: str) -> CompactionEnd:
+    """The end of a compaction that came to nothing."""
+    trigger = "manual" if begun is None else begun.trigger
+    match status:
+        case "skipped":
+            result = CompactionResult(compacted=False, trigger=trigger, reason=reason)
+            return CompactionEnd(compaction_id=compaction_id, status="skipped", result=result)
+        case "cancelled":
+            return CompactionEnd(compaction_id=compaction_id, status="cancelled")
+        case _:
+            error = ErrorInfo(code=-32603, message=reason)
+            return CompactionEnd(compaction_id=compaction_id, status="failed", error=error)
+
+
+def _results_in(pruned: Pruned) -> int:
+    return sum(len(stub.texts) for stub in pruned.stubs)
+
+
+def _key(entry: Entry) -> tuple[type[Entry], float, object]:
+    """What tells an entry from others, whatever a redaction made of its words."""
+    return type(entry), entry.at, getattr(entry, "id", None)

@@ -1,0 +1,138 @@
+"""What differs between two git trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from compactd.session.git.program import Git
+
+CONTENT_BYTES = 256 * 1024
+"""Most of one file that a difference shows."""
+
+ALL_CONTENT_BYTES = 16 * 1024 * 1024
+"""Most of all files together, before and after."""
+
+_NO_FILE = "0" * 6
+"""Mode of the side on which a file is not."""
+
+_LINK = "120000"
+_SUBMODULE = "160000"
+
+Status = Literal["added", "modified", "deleted"]
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """A file that differs between two trees."""
+
+    file: str
+    status: Status
+    additions: int
+    deletions: int
+    before: str | None = None
+    """None where it is no text, or too large."""
+    after: str | None = None
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    """What changed, or why nobody can tell."""
+
+    files: tuple[Changed, ...] = ()
+    root: str | None = None
+    reason: str | None = None
+    hidden: tuple[str, ...] = ()
+    """Files that git ignores and that changed since: no snapshot holds them."""
+
+
+def difference(git: Git, before: str, after: str) -> tuple[Changed, ...]:
+    """As `GitTrees.difference`."""
+    shown = git.run(
+        "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", before, after
+    )
+    lines = git.run(
+        "diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--numstat", before, after
+    )
+    counts = dict(_counts(lines))
+    sides = list(_sides(shown))
+    wanted = [name for _, old, new, path in sides if path in counts for name in (old, new) if name]
+    texts = _contents(git, wanted)
+    return tuple(
+        Changed(
+            file=path.decode("utf-8", "replace"),
+            status=status,
+            additions=(counts.get(path) or (0, 0))[0],
+            deletions=(counts.get(path) or (0, 0))[1],
+            before=_side(old, path in counts, texts),
+            after=_side(new, path in counts, texts),
+        )
+        for status, old, new, path in sides
+    )
+
+
+def _side(name: str, is_text: bool, texts: Mapping[str, str]) -> str | None:
+    if not is_text:
+        return None
+    return texts.get(name) if name else ""
+
+
+def _sides(shown: bytes) -> Iterator[tuple[Status, str, str, bytes]]:
+    """(status, object before, object after, path): `:mode mode name name S\\0path\\0`, an empty name where
+    there is no file."""
+    fields = iter(shown.split(b"\0"))
+    for head in fields:
+        if not head:
+            continue
+        path = next(fields, b"")
+        mode_before, mode_after, before, after, _ = head[1:].decode("ascii").split(" ")
+        if _SUBMODULE in (mode_before, mode_after):
+            continue
+        if mode_before == _NO_FILE:
+            yield "added", "", after, path
+        elif mode_after == _NO_FILE:
+            yield "deleted", before, "", path
+        else:
+            yield "modified", before, after, path
+
+
+def _counts(lines: bytes) -> Iterator[tuple[bytes, tuple[int, int]]]:
+    """(path, (lines added, lines removed)) of each text: `1\\t2\\tpath\\0`, with `-` for what is no text."""
+    for line in lines.split(b"\0"):
+        added, _, rest = line.partition(b"\t")
+        removed, _, path = rest.partition(b"\t")
+        if added.isdigit() and removed.isdigit():
+            yield path, (int(added), int(removed))
+
+
+def _contents(git: Git, names: Sequence[str]) -> dict[str, str]:
+    """The texts behind these objects, as long as there is room for them."""
+    asked = list(dict.fromkeys(names))
+    if not asked:
+        return {}
+    sizes = git.run("cat-file", "--batch-check", given=_lines(asked)).split(b"\n")
+    fitting: list[str] = []
+    total = 0
+    for name, line in zip(asked, sizes, strict=False):
+        size = line.rsplit(b" ", 1)[-1]
+        if not size.isdigit() or int(size) > CONTENT_BYTES or total + int(size) > ALL_CONTENT_BYTES:
+            continue
+        total += int(size)
+        fitting.append(name)
+    out = git.run("cat-file", "--batch", given=_lines(fitting))
+    texts: dict[str, str] = {}
+    at = 0
+    for name in fitting:
+        end = out.index(b"\n", at)
+        size_bytes = int(out[at:end].rsplit(b" ", 1)[-1])
+        data = out[end + 1 : end + 1 + size_bytes]
+        at = end + 1 + size_bytes + 1
+        try:
+            texts[name] = data.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+    return texts
+
+
+def _lines(names: Sequence[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode("ascii")

@@ -1,0 +1,205 @@
+"""What an imported session file may bring: what was said, and sizes. Nothing that decides, sends or spends.
+
+Whoever wrote the file is a stranger. An endpoint or a summariser could send the conversation, with the user's
+key, to them; a prompt could write the next summary; a pin could keep a tool's words in every later view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from msgspec import Raw
+
+from compactd.core.authors.authors import is_typed
+from compactd.core.budget.limits import Window
+from compactd.core.budget.untrusted import UntrustedSettings, harmless, resolve
+from compactd.core.budget.usage_report import known_window
+from compactd.core.history.entries import (
+    NULL,
+    Appended,
+    Entry,
+    EntryId,
+    ModelSet,
+    Opened,
+    PinSet,
+    Queued,
+    SettingsSet,
+    Snapshot,
+    Unqueued,
+)
+from compactd.formats.files.session_file import Line
+from compactd.formats.messages.neutral import decode_message
+from compactd.protocol.messages import Message
+from compactd.protocol.settings import GivenSettings, IgnoredSetting
+from compactd.session.host import World
+from compactd.session.manager import VERSION
+
+SOURCE = "session/import"
+"""Where an ignored setting came from."""
+
+
+class ImportFilter:
+    """Takes out of a file's entries or messages what a stranger may not decide, and says what it took."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._ignored: dict[str, IgnoredSetting] = {}
+        self._unpinned = 0
+        self._dropped_prompts = 0
+        self._system_prompt: str | None = None
+
+    @property
+    def ignored(self) -> tuple[IgnoredSetting, ...]:
+        """Settings of the file that are not in force, each once."""
+        return tuple(self._ignored.values())
+
+    def warnings(self) -> Iterator[str]:
+        """What was left out, and what was kept that a person should look at."""
+        if "base_url" in self._ignored:
+            yield "the model's endpoint was left out: give `base_url` at session/start"
+        if "model" in self._ignored:
+            yield "the summariser was left out: give `compaction.model` at session/start"
+        others = [name for name in self._ignored if name not in ("base_url", "model")]
+        if others:
+            were = "was" if len(others) == 1 else "were"
+            yield (
+                f"{', '.join(others)} {were} left out: an imported file may only set sizes, within bounds; "
+                "give what you want at session/start"
+            )
+        if self._system_prompt:
+            yield (
+                f"the file brings a system prompt of {len(self._system_prompt):,} characters, which the "
+                "model will obey: read it before you go on, or give your own `system_prompt` at session/start"
+            )
+        if self._dropped_prompts:
+            yield f"{self._dropped_prompts} prompts that waited for an answer were left out; give them again"
+        if self._unpinned:
+            yield (
+                f"{self._unpinned} {'pin was' if self._unpinned == 1 else 'pins were'} left out: in an "
+                "imported file, only messages that a person typed stay pinned"
+            )
+
+    def entries(self, entries: Sequence[Entry], session_id: str) -> list[Entry]:
+        """The entries of a compactd journal, for a new session. O(entries)."""
+        kept: list[Entry] = []
+        waiting: set[str] = set()
+        model = next((entry.model for entry in reversed(entries) if isinstance(entry, ModelSet)), None)
+        messages = {entry.id: entry.message for entry in entries if isinstance(entry, Appended)}
+        for entry in entries:
+            match entry:
+                case Opened():
+                    kept.append(
+                        msgspec.structs.replace(
+                            entry,
+                            id=session_id,
+                            v=VERSION,
+                            working_dir=None,
+                            real_dir=None,
+                            imported_dir=entry.working_dir or entry.imported_dir,
+                            is_imported=True,
+                        )
+                    )
+                case ModelSet():
+                    kept.append(self._model(entry))
+                case SettingsSet():
+                    kept.append(self._settings(entry, model))
+                case Appended():
+                    kept.append(self._appended(entry))
+                case PinSet(pinned=True):
+                    kept.append(self._pins(entry, messages))
+                case Snapshot():
+                    continue
+                case Queued():
+                    # Only a prompt of the client's own makes the daemon ask this session's model.
+                    waiting.add(entry.turn_id)
+                case Unqueued():
+                    waiting.discard(entry.turn_id)
+                case _:
+                    kept.append(entry)
+        self._dropped_prompts = len(waiting)
+        return kept
+
+    def lines(self, lines: Sequence[Line]) -> list[Line]:
+        """The messages of another program's session. O(messages)."""
+        return [self._line(message, raw) for message, raw in lines]
+
+    def system_prompt(self, prompt: str | None) -> str | None:
+        """The file's system prompt. It stays: what was agreed was agreed under it, and without it the session
+        is another one. It is told, since a model obeys it."""
+        self._system_prompt = prompt
+        return prompt
+
+    def _model(self, entry: ModelSet) -> ModelSet:
+        if entry.base_url is not None:
+            reason = "it decides where the conversation is sent"
+            self._ignore(IgnoredSetting(name="base_url", source=SOURCE, reason=reason))
+        window = self._bounded(GivenSettings(context_window=entry.context_window), entry.model).context_window
+        recorded = GivenSettings(context_window=entry.recorded_window)
+        return msgspec.structs.replace(
+            entry,
+            base_url=None,
+            context_window=window,
+            recorded_window=self._bounded(recorded, entry.model).context_window,
+        )
+
+    def _settings(self, entry: SettingsSet, model: str | None) -> SettingsSet:
+        if entry.system_prompt is not None:
+            self.system_prompt(entry.system_prompt)
+        entry = msgspec.structs.replace(entry, snapshots=None)
+        if entry.compaction == NULL:
+            return entry
+        given = self._bounded(msgspec.json.decode(entry.compaction, type=GivenSettings), model)
+        return msgspec.structs.replace(entry, compaction=Raw(msgspec.json.encode(given)))
+
+    def _bounded(self, given: GivenSettings, model: str | None) -> UntrustedSettings:
+        """What of `given` may be in force for this model."""
+        kept, ignored = harmless(given, SOURCE)
+        found = self._world.lookup(model, None)
+        window = Window(source="no model is named") if found is None else known_window(found, None)
+        _, raised = resolve(((SOURCE, kept), *self._world.layers(None)), window)
+        for one in (*ignored, *raised):
+            self._ignore(one)
+        return msgspec.structs.replace(kept, **{one.name: None for one in raised})
+
+    def _ignore(self, setting: IgnoredSetting) -> None:
+        self._ignored[setting.name] = setting
+
+    def _appended(self, entry: Appended) -> Appended:
+        # A key of JSON may be written with escapes; all other messages stay undecoded.
+        text = bytes(entry.message)
+        if b"pinned" not in text and b"\\u" not in text:
+            return entry
+        message = decode_message(entry.message)
+        if not self._is_false_pin(message):
+            return entry
+        return msgspec.structs.replace(entry, message=_unpinned(entry.message))
+
+    def _line(self, message: Message, raw: Raw) -> Line:
+        if message.meta is None or not self._is_false_pin(message):
+            return message, raw
+        message = msgspec.structs.replace(message, meta=msgspec.structs.replace(message.meta, pinned=False))
+        return message, _unpinned(raw)
+
+    def _is_false_pin(self, message: Message) -> bool:
+        if message.meta is None or not message.meta.pinned or is_typed(message):
+            return False
+        self._unpinned += 1
+        return True
+
+    def _pins(self, entry: PinSet, messages: dict[EntryId, Raw]) -> PinSet:
+        typed = tuple(
+            entry_id
+            for entry_id in entry.entry_ids
+            if entry_id in messages and is_typed(decode_message(messages[entry_id]))
+        )
+        self._unpinned += len(entry.entry_ids) - len(typed)
+        return msgspec.structs.replace(entry, entry_ids=typed)
+
+
+def _unpinned(raw: Raw) -> Raw:
+    """A message of which `meta` does not say `pinned`; all else is as it was."""
+    fields = msgspec.json.decode(raw, type=dict[str, Raw])
+    meta = msgspec.json.decode(fields["meta"], type=dict[str, Raw])
+    meta.pop("pinned", None)
+    return Raw(msgspec.json.encode({**fields, "meta": meta}))

@@ -1,0 +1,472 @@
+"""The sessions that are open in this process: starting, resuming, listing, closing, deleting them."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compactd._runtime.garbage import without_collector
+from compactd.core.history.entries import Opened, SettingsSet
+from compactd.core.models.observed import recorded_window
+from compactd.protocol.errors import Detail, SessionCorrupt, SessionLocked, SessionNotFound, StorageFailed
+from compactd.protocol.messages import SessionClosed, Tool, WriterChanged
+from compactd.protocol.settings import GivenSettings
+from compactd.session.follower import Following, decode_entries, fitting
+from compactd.session.host import World
+from compactd.session.listing import Row, listed_of, read_listed
+from compactd.session.queue import InOrder
+from compactd.session.session import Session
+from compactd.storage.memory_journal import MemoryJournal
+from compactd.storage.paths import real_folder
+from compactd.storage.protocols import Durability, Follower, Journal, Store, Stored
+
+if TYPE_CHECKING:
+    from compactd.session.git.snapshots import GitTrees
+    from compactd.session.snapshots import Snapshots
+
+T = TypeVar("T")
+
+Trees = Callable[[str], "GitTrees"]
+"""Where the snapshots of the session with an id are."""
+
+VERSION = 1
+"""Of the journal's format."""
+
+
+class Start(Struct, frozen=True, kw_only=True):
+    """What `session/start` asks for."""
+
+    session_id: str | None = None
+    model: str | None = None
+    base_url: str | None = None
+    context_window: int | None = None
+    system_prompt: str | None = None
+    tools: tuple[tuple[Tool, Raw], ...] | None = None
+    compaction: GivenSettings | None = None
+    title: str | None = None
+    working_dir: str | None = None
+    parent_session_id: str | None = None
+    snapshots: bool | None = None
+    persist: bool = True
+    durability: Durability = "disk"
+    compaction_hook: bool = False
+    client: str | None = None
+    """The client's name."""
+    read_only: bool = False
+    """To be read and followed: the session's lock is not taken."""
+    is_borrowed: bool = False
+    """An editor's command opens it for itself."""
+
+
+class Started(Struct, frozen=True):
+    """An open session, whether it was there before, and what the client should know."""
+
+    session: Session
+    resumed: bool
+    warnings: tuple[str, ...]
+
+
+class Sessions:
+    """Every session that is open here, and the store behind them."""
+
+    def __init__(self, world: World, store: Store, trees: Trees) -> None:
+        self.world = world
+        self.store = store
+        self._trees = trees
+        self.open: dict[str, Session] = {}
+        self._followings: dict[str, Following] = {}
+        self._lines: dict[str, InOrder] = {}
+
+    def get(self, session_id: str) -> Session:
+        """The open session with this id. Raises `SessionNotFound`, with `exists` where it is stored."""
+        session = self.open.get(session_id)
+        if session is not None:
+            return session
+        if self.store.exists(session_id):
+            raise SessionNotFound(
+                "This session is stored but not open here: call session/start with its session_id first.",
+                session_id=session_id,
+                exists=True,
+            )
+        raise _not_found(session_id)
+
+    def newest(self) -> str | None:
+        """The session that was touched last, of those that a client opened; None if there is none."""
+        opened = [session for session in self.open.values() if not session.is_borrowed]
+        return max(opened, key=lambda session: session.touched_at).id if opened else None
+
+    # --- starting -------------------------------------------------------------------------------------
+
+    async def start(self, want: Start) -> Started:
+        """Opens or resumes a session and applies what was given. Durable when it returns.
+
+        Raises `SessionCorrupt`, `StorageFailed`, `FormatNotSupported` (a newer version's file). A session
+        that another process writes comes back without a journal: to read and to follow.
+        """
+        session_id = want.session_id or secrets.token_hex(8)
+        try:
+            return await self._in_line(session_id, lambda: self._start(session_id, want))
+        except SessionCorrupt as damaged:
+            damaged.data.update(session_id=session_id, path=self.store.file_of(session_id))
+            raise
+
+    def opening(self, session_id: str) -> InOrder | None:
+        """The line to wait in while a session is opened, closed or deleted; None where none is."""
+        return self._lines.get(session_id)
+
+    async def _in_line(self, session_id: str, work: Callable[[], Coroutine[object, object, T]]) -> T:
+        line = self._lines.setdefault(session_id, InOrder())
+        try:
+            return await line.run(work)
+        finally:
+            if line.is_idle:
+                self._lines.pop(session_id, None)
+
+    async def _start(self, session_id: str, want: Start) -> Started:
+        session = self.open.get(session_id)
+        resumed = was_open = session is not None
+        was_followed = session is not None and session.journal is None
+        if session is not None and session.journal is None:
+            await self._let_go(session)
+            session, was_open = None, False
+        if want.base_url is not None:
+            await self.world.ask_server(want.model, want.base_url)
+        if want.model is not None:
+            await self.world.in_worker(partial(self._look_up, want.model, want.base_url))
+        await self.world.read_settings(want.working_dir if session is None else session.working_dir)
+        if session is not None:
+            session.refresh()
+        else:
+            exists = want.persist and await self.world.in_worker(lambda: self.store.exists(session_id))
+            if want.read_only and not exists:
+                raise _not_found(session_id)
+            session = await (self._resume(session_id, want) if exists else self._create(session_id, want))
+            resumed = exists
+        session.is_borrowed = want.is_borrowed and (session.is_borrowed or session_id not in self.open)
+        self.open[session_id] = session
+        if session.is_imported and want.working_dir not in (None, session.working_dir):
+            # The file's own folder gives nothing; one that the client names does.
+            session.working_dir = want.working_dir
+            await self.world.read_settings(session.working_dir)
+            session.refresh()
+        state = session.fold
+        if session.snapshots is None and (want.snapshots or state.takes_snapshots or state.snapshots):
+            made = partial(_snapshots_of, self._trees, session_id)
+            snapshots = session.snapshots = await self.world.in_worker(made)
+            if not resumed:
+                await snapshots.forget()  # of a session of this name whose deletion was cut off
+        session.has_hook = want.compaction_hook
+        session.client = want.client or session.client
+        if session.journal is None:
+            return Started(session, resumed, _read_only_warnings(session, want))
+        if was_followed and resumed:
+            session.emit(WriterChanged(owner="this"))
+        number = self._apply(session, want)
+        if number is not None:
+            await session.durable(number)
+        if not was_open:
+            session.handed_epoch = session.fold.epoch
+        warnings = (*session.standing().warnings, *_learned_warnings(session))
+        torn = session.journal.torn_bytes
+        if torn:
+            text = f"the last {torn} bytes of the session's file were no whole record; they are left out"
+            warnings = (text, *warnings)
+        return Started(session, resumed, warnings)
+
+    def _look_up(self, model: str, base_url: str | None) -> None:
+        """What the loop asks for next, and has then: the registry may have to be read, or an index made."""
+        found = self.world.lookup(model, base_url)
+        if found is not None:
+            self.world.observed(found, base_url)
+
+    async def _create(self, session_id: str, want: Start) -> Session:
+        folder = want.working_dir
+        real_dir = None if folder is None else await self.world.in_worker(partial(real_folder, folder))
+        first = Opened(
+            v=VERSION,
+            id=session_id,
+            at=self.world.now(),
+            parent_session_id=want.parent_session_id,
+            working_dir=want.working_dir,
+            real_dir=real_dir,
+        )
+        record = msgspec.json.encode(first)
+        if not want.persist:
+            memory = MemoryJournal()
+            memory.append([record])
+            return Session(self.world, session_id, memory, (first,), persistent=False)
+        journal = await self.world.in_worker(lambda: self.store.create(session_id, record, want.durability))
+        try:
+            session = Session(self.world, session_id, journal, (first,))
+            await session.durable(journal.last)
+        except BaseException:
+            await journal.close()  # else this process would keep its lock
+            raise
+        return session
+
+    async def adopt(self, session: Session) -> Session:
+        """Opens a new session that was made in memory alone; durable when it returns, or nothing of it stays.
+
+        Raises `StorageFailed`.
+        """
+        store, world = self.store, self.world
+
+        def created() -> tuple[Journal, list[bytes]]:
+            records = [msgspec.json.encode(entry) for entry in session.entries]
+            return store.create(session.id, records[0], "disk"), records[1:]
+
+        journal, records = await world.in_worker(created)
+        try:
+            number = journal.append(records)
+            await world.read_settings(session.working_dir)
+            # Those of its folder may want another counter.
+            await world.in_worker(session.refresh)
+            await journal.durable(number)
+        except BaseException:
+            await journal.close()
+            raise
+        session.journal, session.persistent = journal, True
+        self.open[session.id] = session
+        return session
+
+    async def _resume(self, session_id: str, want: Start) -> Session:
+        owner: dict[str, Detail] = {}
+
+        def read() -> tuple[Journal | None, Follower | None, bool, list[memoryview]]:
+            if not want.read_only:
+                try:
+                    journal, records = self.store.open(session_id, durability=want.durability)
+                except SessionLocked as locked:
+                    owner.update(locked.data)
+                else:
+                    return journal, None, False, records
+            follower, records = self.store.read(session_id)
+            return None, follower, follower.is_owned(), records
+
+        journal, follower, is_owned, records = await self.world.in_worker(read)
+
+        def folded() -> Session:
+            with without_collector(), fitting():
+                return Session(self.world, session_id, journal, decode_entries(records))
+
+        try:
+            head = decode_entries(records[:1])
+            await self.world.read_settings(next((e.working_dir for e in head if isinstance(e, Opened)), None))
+            session = await self.world.in_worker(folded)
+        except BaseException:
+            # Nobody else could open it while we held its lock.
+            if journal is not None:
+                await journal.close()
+            if follower is not None:
+                follower.close()
+            raise
+        if follower is not None:
+            session.writer = owner
+            deleted = partial(self._deleted_elsewhere, session)
+            self._followings[session_id] = Following(session, follower, is_owned, deleted)
+        return session
+
+    def _deleted_elsewhere(self, session: Session) -> None:
+        """The session that was followed is gone."""
+        if self.open.get(session.id) is session:
+            del self.open[session.id]
+        following = self._followings.get(session.id)
+        if following is session.following:
+            self._followings.pop(session.id, None)
+        session.is_closed = True
+        session.emit(SessionClosed(reason="deleted"))
+
+    def _apply(self, session: Session, want: Start) -> int | None:
+        """Given values replace the session's own. The number to wait for."""
+        number: int | None = None
+        old = session.fold.model
+        model = old.model if want.model is None else want.model
+        stays = model == old.model
+        window = old.context_window if stays and want.context_window is None else want.context_window
+        base_url = want.base_url or (old.base_url if stays else None)
+        if (model, base_url, window) != (old.model, old.base_url, old.context_window):
+            number = session.set_model(model, base_url, window)
+        prompt = want.system_prompt if want.system_prompt != session.fold.system_prompt else None
+        changed = session.configure(
+            "start", compaction=want.compaction, system_prompt=prompt, tools=want.tools, title=want.title
+        )
+        number = number if changed is None else changed
+        if want.snapshots is not None and want.snapshots != session.fold.takes_snapshots:
+            number = session.write(SettingsSet(at=self.world.now(), snapshots=want.snapshots))
+        return number
+
+    # --- ending ---------------------------------------------------------------------------------------
+
+    async def close(self, session_id: str, reason: str = "closed") -> None:
+        """Ends the session here: a running compaction is cancelled, what was appended is durable."""
+        session = self.get(session_id)
+
+        async def work() -> None:
+            await _line_ended(session)
+            if session.agent is not None:
+                await session.agent.abort()
+            if session.running is not None:
+                await session.running.cancel()
+            await self._let_go(session)
+            session.emit(SessionClosed(reason=reason))
+
+        await self._in_line(session_id, work)
+
+    async def close_all(self) -> None:
+        """Ends every session, without a word to the client."""
+        for session in tuple(self.open.values()):
+            if session.agent is not None:
+                await session.agent.abort()
+            # Whom the disk refused was told so; what the other sessions wait for is still to be written.
+            with suppress(StorageFailed):
+                await self._let_go(session)
+
+    async def _let_go(self, session: Session) -> None:
+        self.open.pop(session.id, None)
+        session.is_closed = True
+        following = self._followings.pop(session.id, None)
+        if following is not None:
+            await following.stop()
+        journal = session.journal
+        if journal is None:
+            return
+        await journal.close()
+        if session.persistent and journal.size_bytes is not None:
+            info = msgspec.json.encode(listed_of(session.fold))
+            await self.store.save_info(session.id, info, size_bytes=journal.size_bytes)
+        await self.world.in_worker(session.release)
+
+    async def delete(self, session_id: str) -> None:
+        """Removes a session for good, open or not.
+
+        Raises `SessionNotFound`, `SessionLocked`, `SessionBusy`.
+        """
+        session = self.open.get(session_id)
+        if session is not None:
+            session.free()
+        await self._in_line(session_id, lambda: self._delete(session_id))
+
+    async def _delete(self, session_id: str) -> None:
+        session = self.open.get(session_id)
+        if session is not None:
+            await _line_ended(session)
+            session.free()
+            if session.persistent:
+                session.writable()
+            await self._let_go(session)
+            session.emit(SessionClosed(reason="deleted"))
+            if not session.persistent:
+                return
+        await self.store.delete(session_id)
+        if session is not None and session.snapshots is not None:
+            await session.snapshots.forget(for_good=True)
+        else:
+            await self.world.in_worker(lambda: self._trees(session_id).forget())
+
+    # --- listing --------------------------------------------------------------------------------------
+
+    async def list(self) -> tuple[Row, ...]:
+        """Every session there is, stored or open, newest first."""
+        stored = await self.world.in_worker(self.store.list)
+        rows = [await self._row(one) for one in stored]
+        known = {one.session_id for one in stored}
+        for session in self.open.values():
+            # One that is followed and not stored has just been deleted by its owner.
+            if session.id not in known and session.journal is not None:
+                rows.append(
+                    Row(
+                        session_id=session.id,
+                        listed=listed_of(session.fold),
+                        size_bytes=(session.journal.size_bytes or 0) if session.journal else 0,
+                        updated_at=session.touched_at,
+                        is_open=True,
+                        working_dir=session.working_dir,
+                    )
+                )
+        return tuple(sorted(rows, key=lambda row: (-row.updated_at, row.session_id)))
+
+    async def _row(self, stored: Stored) -> Row:
+        session = self.open.get(stored.session_id)
+        if session is not None:
+            listed = listed_of(session.fold)
+        else:
+            listed = await self.world.in_worker(partial(read_listed, self.store, stored.session_id))
+        return Row(
+            session_id=stored.session_id,
+            listed=listed,
+            size_bytes=stored.size_bytes,
+            updated_at=stored.updated_at,
+            is_open=stored.is_locked or session is not None,
+            working_dir=stored.working_dir if session is None else session.working_dir,
+        )
+
+
+def _not_found(session_id: str) -> SessionNotFound:
+    return SessionNotFound(
+        "No session has this id: call session/start, or session/list for those there are.",
+        session_id=session_id,
+        exists=False,
+    )
+
+
+def _read_only_warnings(session: Session, want: Start) -> tuple[str, ...]:
+    """Why a session can only be read, and what that makes of the request's values."""
+    why = (
+        "another process writes this session: it can be read and followed here, not changed"
+        if session.owner == "other"
+        else "the session is open here to be read and followed, not changed; session/start without "
+        "read_only takes it over"
+    )
+    given = {
+        "model": want.model,
+        "context_window": want.context_window,
+        "system_prompt": want.system_prompt,
+        "tools": want.tools,
+        "compaction": want.compaction,
+        "title": want.title,
+        "snapshots": want.snapshots,
+    }
+    ignored = [name for name, value in given.items() if value is not None]
+    if not ignored:
+        return (why,)
+    return (why, f"not applied, because the session is read-only: {', '.join(ignored)}")
+
+
+def _learned_warnings(session: Session) -> tuple[str, ...]:
+    """What to say where a learned window is used instead of a larger one that the registry has."""
+    found, learned = session.lookup, session.learned
+    known = None if found is None else recorded_window(found)
+    if found is None or learned is None or known is None or learned.window >= known:
+        return ()
+    if session.standing().window != learned.window:
+        return ()
+    on = datetime.fromtimestamp(learned.at, UTC).date().isoformat()
+    where = f" --base-url {learned.base_url}" if learned.base_url else ""
+    return (
+        f"a window of {learned.window:,} tokens is used for {found.model}, not the registry's {known:,}: "
+        f"learned on {on} from {learned.source}. `compactd models {found.model}{where} --forget` forgets it",
+    )
+
+
+async def _line_ended(session: Session) -> None:
+    # What was asked before has begun then: a compaction may have waited for what it is made of.
+    if not session.queue.is_idle:
+        await session.queue.run(_nothing)
+
+
+async def _nothing() -> None:
+    return None
+
+
+def _snapshots_of(trees: Trees, session_id: str) -> Snapshots:
+    # Loaded at the first need: most sessions take none.
+    from compactd.session.snapshots import Snapshots
+
+    return Snapshots(trees(session_id))

@@ -1,0 +1,150 @@
+"""The files of a session's work tree, kept at each turn's begin and end, and what changed between.
+
+A snapshot that cannot be taken stops no turn: the reason is kept for whoever asks for the difference.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from compactd.core.history.entries import EntryId, Snapshot, number_of
+from compactd.core.history.message_kinds import is_request
+from compactd.protocol.errors import CompactdError, InvalidParams
+from compactd.session.git.difference import Difference
+from compactd.session.git.snapshots import GitTrees
+from compactd.session.git.work_tree import NoTree, work_tree_of
+
+if TYPE_CHECKING:
+    from compactd.session.session import Session
+
+
+class Snapshots:
+    """The snapshots of one session."""
+
+    def __init__(self, trees: GitTrees) -> None:
+        self._trees = trees
+        self._failed: str | None = None
+        """Why the last one could not be taken."""
+        self._times_forgotten = 0
+
+    async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
+        """Keeps the files as they are now, and journals their tree; durable when it returns.
+
+        Does nothing where the session takes none. Never fails.
+        """
+        working_dir = session.working_dir
+        if not session.fold.takes_snapshots or not session.persistent or working_dir is None:
+            return
+        entry_id, forgotten = _newest_request(session), self._times_forgotten
+        try:
+            tree = await asyncio.to_thread(self._trees.snapshot, working_dir)
+        except NoTree as none:
+            self._failed = none.reason
+            return
+        self._failed = None
+        last = session.fold.snapshots[-1:]
+        if session.is_closed or forgotten != self._times_forgotten:
+            return
+        if last and (last[0].tree, last[0].entry_id) == (tree, entry_id):
+            return
+        taken = Snapshot(at=session.world.now(), moment=moment, tree=tree, entry_id=entry_id)
+        try:
+            await session.durable(session.write(taken))
+        except CompactdError as error:
+            self._failed = error.message
+
+    async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
+        """What changed from the beginning of the turn of `first` to the end of that of `last`, inclusive.
+
+        By default the whole session. Raises `InvalidParams` for an id that is no user's message, or where
+        `last` came before `first`.
+        """
+        for name, entry_id in (("from", first), ("to", last)):
+            _check(session, name, entry_id)
+        if first is not None and last is not None and _number(last) < _number(first):
+            raise InvalidParams(f"{last!r} came before {first!r}", "$.to")
+        working_dir, taken = session.working_dir, tuple(session.fold.snapshots)
+        if working_dir is None or not taken:
+            return Difference(reason=await asyncio.to_thread(self._why_none, session))
+        span = _span(taken, first, last)
+        if span is None:
+            return Difference(reason="no snapshot was taken in those turns")
+        before, after = span
+        try:
+            root = await asyncio.to_thread(lambda: str(work_tree_of(working_dir).root))
+            files = await asyncio.to_thread(self._trees.difference, before.tree, after.tree, working_dir)
+            hidden = await asyncio.to_thread(self._trees.hidden_since, before.at, working_dir)
+        except NoTree as none:
+            return Difference(reason=none.reason)
+        is_short = any(file.before is None or file.after is None for file in files)
+        return Difference(
+            files=files,
+            root=root,
+            reason="contents that are no text, or too large, are left out" if is_short else None,
+            hidden=hidden,
+        )
+
+    async def forget(self, *, for_good: bool = False) -> None:
+        """Removes every snapshot from the disk; `for_good` where the session itself goes."""
+        self._times_forgotten += 1
+        await asyncio.to_thread(lambda: self._trees.forget(for_good=for_good))
+
+    def _why_none(self, session: Session) -> str:
+        if not session.fold.takes_snapshots:
+            return "the session was started without `snapshots`"
+        if not session.persistent:
+            return "the session is kept in memory alone, so nothing of its files is kept either"
+        if session.working_dir is None:
+            return "the session has no working_dir"
+        if self._failed is not None:
+            return self._failed
+        try:
+            work_tree_of(session.working_dir)
+        except NoTree as none:
+            return none.reason
+        if session.fold.redacted:
+            return "no snapshot was taken since session/redact, which removes those before it"
+        return "no snapshot was taken yet: that happens at turn/begin and turn/end"
+
+
+def _span(
+    taken: Sequence[Snapshot], first: EntryId | None, last: EntryId | None
+) -> tuple[Snapshot, Snapshot] | None:
+    """The snapshots at the beginning of the turn of `first` and at the end of that of `last`."""
+    start = 0
+    if first is not None:
+        places = (i for i, one in enumerate(taken) if _number(one.entry_id) >= _number(first))
+        start = next(places, len(taken))
+    end = len(taken) - 1
+    if last is not None:
+        places = (i for i, one in enumerate(taken) if _number(one.entry_id) <= _number(last))
+        end = max(places, default=-1)
+    if start < len(taken) and start > 0 and taken[start].moment == "end":
+        # The one at its begin could not be taken: the files were as the turn before had left them.
+        start -= 1
+    if start == len(taken) or end < start:
+        return None
+    return taken[start], taken[end]
+
+
+def _number(entry_id: EntryId | None) -> int:
+    return 0 if entry_id is None else number_of(entry_id) or 0
+
+
+def _check(session: Session, name: str, entry_id: EntryId | None) -> None:
+    item = None if entry_id is None else session.fold.originals.get(entry_id)
+    if entry_id is not None and (item is None or not is_request(item.message)):
+        raise InvalidParams(
+            f"{entry_id!r} is no user's message of this session; session/history lists them", f"$.{name}"
+        )
+
+
+def _newest_request(session: Session) -> EntryId | None:
+    state = session.fold
+    for entry_id in reversed(state.path):
+        item = state.originals.get(entry_id)
+        if item is not None and is_request(item.message):
+            return entry_id
+    return None

@@ -1,0 +1,75 @@
+"""The way back: compactions and prunes taken back and put in force again, and other branches.
+
+Each is a marker that is appended; nothing is deleted.
+"""
+
+from __future__ import annotations
+
+from compactd.core.budget.budget import stand
+from compactd.core.budget.usage_report import scale_of, unreported
+from compactd.core.history.entries import Branched, EntryId, Redone, Undone
+from compactd.core.history.projection import Pending
+from compactd.core.history.undo import Step
+from compactd.protocol.errors import CannotFit, InvalidParams, NothingToUndo
+from compactd.session.session import Session
+
+
+def undo(session: Session, *, force: bool = False) -> tuple[Step, int]:
+    """Takes the last compaction or prune back; later messages stay. (the step, number to wait for).
+
+    With `force` also if the next request would be over the cap: the next turn's begin makes it fit. Raises
+    `SessionBusy`, `SessionLocked`, `NothingToUndo`, `CannotFit`.
+    """
+    return _rewind(session, session.fold.last_step(), Undone, "undo", force)
+
+
+def redo(session: Session) -> tuple[Step, int]:
+    """Puts the compaction or prune that was undone last in force again. Raises as `undo`."""
+    return _rewind(session, session.fold.last_undone(), Redone, "redo")
+
+
+def branch(session: Session, entry_id: EntryId) -> int:
+    """The next entry's parent is `entry_id`; what follows it now stays in the history. Number to wait for.
+
+    Raises `SessionBusy`, `SessionLocked`, and `InvalidParams` for an id that no entry has.
+    """
+    session.free()
+    session.writable()
+    if not session.fold.has_entry(entry_id):
+        raise InvalidParams(
+            f"{entry_id!r} is no entry of this session; session/history lists them", "$.entry_id"
+        )
+    number = session.write(Branched(at=session.world.now(), entry_id=entry_id, epoch=session.fold.epoch + 1))
+    session.pending = Pending(session.fold.path_items())
+    return number
+
+
+def _rewind(
+    session: Session, step: Step | None, marker: type[Undone] | type[Redone], word: str, force: bool = False
+) -> tuple[Step, int]:
+    session.free()
+    session.writable()
+    if step is None:
+        raise NothingToUndo(
+            f"There is no compaction or prune to {word} in this session.", session_id=session.id
+        )
+    entry = marker(at=session.world.now(), target=step.id, epoch=session.fold.epoch + 1)
+    if not force:
+        _refuse_if_over(session, entry)
+    # The messages of the path stay the same, and the calls that wait for results with them.
+    return step, session.write(entry)
+
+
+def _refuse_if_over(session: Session, entry: Undone | Redone) -> None:
+    if not session.resolved.settings.enabled:
+        return
+    size = unreported(session.fold.estimated_after(entry), scale_of(session.fold, session.counter))
+    after = stand(session.resolved, session.window, size)
+    if after.decision.kind == "over":
+        raise CannotFit(
+            f"cannot fit: the conversation would take {after.used:,} of {after.window or 0:,} tokens. "
+            "Compact with a smaller budget instead, or choose a model with a larger window; session/undo "
+            "with `force` takes it back all the same, and the next turn/begin makes it fit.",
+            used=after.used,
+            window=after.window,
+        )

@@ -1,0 +1,68 @@
+"""Copies of a session outside the data folder that compactd knows of and does not touch.
+
+Files that `session/export` wrote, whose paths stand beside the journal, and the transcript of an agent whose
+session a hook mirrors. They are the user's: an answer names them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from compactd.storage import files
+from compactd.storage.hook_files import HookFiles, is_mirror
+from compactd.storage.paths import file_stem
+
+
+class Copy(Struct, frozen=True):
+    """One file."""
+
+    kind: Literal["export", "transcript"]
+    path: str
+
+    @property
+    def why(self) -> str:
+        """Why it is not cleaned."""
+        if self.kind == "export":
+            return "session/export wrote this file before; it is yours to remove"
+        return "the agent's own file: clean it yourself, the agent reads it and may repeat what it says"
+
+
+def copies_of(home: Path, session_id: str) -> tuple[Copy, ...]:
+    """Those that are there now, exports first. Blocks. O(exports)."""
+    found = [Copy("export", path) for path in dict.fromkeys(_exports(_list(home, session_id)))]
+    if is_mirror(session_id):
+        transcript = HookFiles(home, session_id).transcript()
+        found += [Copy("transcript", str(Path(transcript).expanduser()))] if transcript else []
+    return tuple(copy for copy in found if os.path.lexists(copy.path))
+
+
+def remember_export(home: Path, session_id: str, path: str) -> None:
+    """Keeps the path of an export. Blocks. Raises `OSError`."""
+    fd = files.open_private(_list(home, session_id), files.APPEND | os.O_CREAT)
+    try:
+        files.write_all(fd, (msgspec.json.encode(path) + b"\n",))
+    finally:
+        os.close(fd)
+
+
+def _list(home: Path, session_id: str) -> Path:
+    return home / "sessions" / f"{file_stem(session_id)}.exports"
+
+
+def _exports(listed: Path) -> list[str]:
+    try:
+        lines = listed.read_bytes().split(b"\n")
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            found.append(msgspec.json.decode(line, type=str))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue  # cut off by a crash, or the empty end
+    return found

@@ -1,0 +1,141 @@
+"""Private files, durable writes, and what the operating system's refusals mean to a user."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+
+from compactd.protocol.errors import StorageFailed
+from compactd.storage.os_files import APPEND as APPEND
+from compactd.storage.os_files import CREATE_NEW as CREATE_NEW
+from compactd.storage.os_files import READ as READ
+from compactd.storage.os_files import SYSTEM, WRITE_ANEW, Chunk, Disk
+
+_GROUP_BYTES = 262_144
+"""Small pieces are joined up to this much for one call of `write`; larger ones are written as they are."""
+
+
+def make_folder(path: Path, disk: Disk = SYSTEM) -> tuple[Path, ...]:
+    """Makes `path` and its parents where they are missing, each for the owner alone. Gives back those
+    folders that got a new entry, outermost first: they have to be synced for it to survive a power cut.
+    """
+    changed = []
+    missing = []
+    while not _is_folder(path, disk):
+        missing.append(path)
+        path = path.parent
+    for folder in reversed(missing):
+        try:
+            disk.make_folder(folder)
+        except FileExistsError:
+            continue
+        changed.append(folder.parent)
+    return tuple(changed)
+
+
+def _is_folder(path: Path, disk: Disk) -> bool:
+    try:
+        return stat.S_ISDIR(disk.stat(path).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def open_private(path: Path, flags: int, disk: Disk = SYSTEM) -> int:
+    """A descriptor of `path`, which is made for the owner alone if `flags` say so and it is not there."""
+    return disk.open(path, flags)
+
+
+def read_from(fd: int, offset: int, disk: Disk = SYSTEM) -> bytes:
+    """All bytes from `offset` to the end."""
+    disk.seek(fd, offset)
+    first = disk.read(fd, max(disk.stat_open(fd).st_size - offset, 0) + 1)
+    if not first:
+        return first
+    pieces = [first]
+    # One read gives the whole of a file, but for files above 2 GiB, and for those that grow meanwhile.
+    while piece := disk.read(fd, 1 << 20):
+        pieces.append(piece)
+    return first if len(pieces) == 1 else b"".join(pieces)
+
+
+def read_whole(path: Path, disk: Disk = SYSTEM) -> bytes:
+    """All bytes of a file. Raises `FileNotFoundError`."""
+    fd = disk.open(path, READ)
+    try:
+        return read_from(fd, 0, disk)
+    finally:
+        disk.close(fd)
+
+
+def write_all(fd: int, chunks: Iterable[Chunk], disk: Disk = SYSTEM) -> int:
+    """Writes every byte of `chunks`, in order, and gives back how many they were."""
+    total = 0
+    group: list[Chunk] = []
+    group_bytes = 0
+    for chunk in chunks:
+        if group and group_bytes + len(chunk) > _GROUP_BYTES:
+            total += _write(fd, group[0] if len(group) == 1 else b"".join(group), disk)
+            group, group_bytes = [], 0
+        group.append(chunk)
+        group_bytes += len(chunk)
+    return total + (_write(fd, group[0] if len(group) == 1 else b"".join(group), disk) if group else 0)
+
+
+def _write(fd: int, data: Chunk, disk: Disk) -> int:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[disk.write(fd, rest) :]
+    return len(data)
+
+
+sync = SYSTEM.sync
+sync_folder = SYSTEM.sync_folder
+
+
+def write_beside(path: Path, chunks: Iterable[Chunk], *, durable: bool, disk: Disk = SYSTEM) -> None:
+    """Puts a file with these bytes at `path`, all or none: it is written beside, then renamed."""
+    beside = path.with_name(path.name + ".new")
+    fd = disk.open(beside, WRITE_ANEW)
+    try:
+        try:
+            write_all(fd, chunks, disk)
+            if durable:
+                disk.sync(fd)
+        finally:
+            disk.close(fd)
+        disk.rename(beside, path)
+    except OSError:
+        disk.remove(beside)
+        raise
+
+
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def refusal(doing: str, number: int | None) -> str:
+    """One sentence for what the operating system refused, and what to do. Names no path.
+
+    `doing` is what could not be done, as "The session could not be written".
+    """
+    if number in _FULL:
+        return f"{doing}: the disk is full. Free some space and send the request again."
+    if number in _REFUSED:
+        return f"{doing}: its folder or file is read-only. Mend the permissions and try again."
+    if number in (errno.EMFILE, errno.ENFILE):
+        return f"{doing}: too many files are open. Close some sessions and try again."
+    reason = os.strerror(number) if number is not None else "unknown reason"
+    return f"{doing}: {reason}. What was acknowledged before is safe; check the disk, then try again."
+
+
+def name_of(number: int | None) -> str | None:
+    """The system's name of a failure, such as `ENOSPC`."""
+    return None if number is None else errno.errorcode.get(number)
+
+
+def storage_failed(doing: str, refused: OSError) -> StorageFailed:
+    """The error a client is told when the operating system refused something."""
+    return StorageFailed(refusal(doing, refused.errno), reason=name_of(refused.errno))

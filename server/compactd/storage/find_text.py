@@ -1,0 +1,206 @@
+"""Where a text stands on the disk: every holder below the data folder, and the copies outside that are known.
+
+Each file is looked into as it is, and by its kind: journals record by record, the search index by its rows,
+snapshots decompressed. A text is looked for in the spellings in which JSON writes it, also as JSON in JSON.
+Nothing is changed.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from compactd.storage.copies import copies_of
+from compactd.storage.holders import Holder, claims
+from compactd.storage.paths import index_file
+from compactd.storage.reading import id_of
+from compactd.storage.records import scan
+from compactd.storage.search_index import written
+
+UNKNOWN: Final = "unknown"
+"""The holder of a file that no row of the table claims."""
+_PACKS: Final = (".pack", ".idx")
+_MOST_OBJECT: Final = 64 << 20
+"""Bytes of a decompressed git object that are looked into: snapshots leave out what is larger than 5 MiB."""
+
+
+class Place(Struct, frozen=True, kw_only=True):
+    """A place that holds the text."""
+
+    where: str
+    """The name of a holder, `export` or `transcript`, or `unknown`."""
+    path: str
+    session_id: str | None = None
+    entry_id: str | None = None
+    """Of a message or a compaction; none where the record has no id of its own."""
+    record: str | None = None
+    """What kind of record of a journal it is."""
+
+
+class Unseen(Struct, frozen=True, kw_only=True):
+    """A file that could not be looked into, or not as a whole."""
+
+    path: str
+    why: str
+
+
+class Found(Struct, frozen=True, kw_only=True):
+    """What a search found."""
+
+    places: tuple[Place, ...]
+    unseen: tuple[Unseen, ...]
+    files: int
+    """How many were looked at."""
+
+
+class _Record(Struct, frozen=True):
+    type: str = ""
+    id: str | None = None
+
+
+_decode = msgspec.json.Decoder(_Record).decode
+
+
+def spellings(text: str) -> tuple[bytes, ...]:
+    """`text` as UTF-8, and as JSON and JSON in JSON write it: with and without escapes beyond ASCII."""
+    made = [text]
+    for is_ascii in (False, True):
+        once = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+        made += [once, json.dumps(once, ensure_ascii=is_ascii)[1:-1]]
+    # A journal from elsewhere may escape a slash.
+    made += [one.replace("/", "\\/") for one in made]
+    return tuple(dict.fromkeys(one.encode("utf-8", "surrogatepass") for one in made))
+
+
+def find(home: Path, text: str) -> Found:
+    """Every place that holds `text`, which is not empty, by path. Blocks. O(bytes below `home`)."""
+    wanted = spellings(text)
+    places: list[Place] = []
+    unseen: list[Unseen] = []
+    names: dict[str, str] = {}
+    count = 0
+    for path, holder in claims(home):
+        count += 1
+        try:
+            places += _in_file(path, holder, wanted, unseen, names)
+        except OSError as refused:
+            unseen.append(Unseen(path=str(path), why=refused.strerror or "it could not be read"))
+    places += _in_index(home, text, unseen)
+    for session_id in dict.fromkeys(names.values()):
+        for copy in copies_of(home, session_id):
+            count += 1
+            try:
+                if _holds(Path(copy.path).read_bytes(), wanted):
+                    places.append(Place(where=copy.kind, path=copy.path, session_id=session_id))
+            except OSError as refused:
+                unseen.append(Unseen(path=copy.path, why=refused.strerror or "it could not be read"))
+    return Found(places=_named(places, names), unseen=tuple(unseen), files=count)
+
+
+def _named(places: Sequence[Place], names: dict[str, str]) -> tuple[Place, ...]:
+    """With the session of a file that stands beside a journal."""
+    return tuple(
+        msgspec.structs.replace(one, session_id=one.session_id or _session_of(one.path, names))
+        for one in dict.fromkeys(places)
+    )
+
+
+def _session_of(path: str, names: dict[str, str]) -> str | None:
+    return next(
+        (names[part] for part in (p.partition(".")[0] for p in Path(path).parts) if part in names), None
+    )
+
+
+def _holds(data: bytes, wanted: Sequence[bytes]) -> bool:
+    return any(one in data for one in wanted)
+
+
+def _in_file(
+    path: Path,
+    holder: Holder | None,
+    wanted: Sequence[bytes],
+    unseen: list[Unseen],
+    names: dict[str, str],
+) -> Iterator[Place]:
+    where = UNKNOWN if holder is None else holder.name
+    if path.is_symlink() or not path.is_file():
+        unseen.append(Unseen(path=str(path), why="it is a link or no regular file, and was not followed"))
+        return
+    data = path.read_bytes()
+    if holder is not None and holder.kind == "journal":
+        yield from _in_journal(path, where, data, wanted, names)
+    elif _holds(data, wanted):
+        yield Place(where=where, path=str(path))
+    elif holder is not None and holder.kind == "git":
+        yield from _in_object(path, where, data, wanted, unseen)
+
+
+def _in_journal(
+    path: Path, where: str, data: bytes, wanted: Sequence[bytes], names: dict[str, str]
+) -> Iterator[Place]:
+    found = scan(data)
+    records = (*found.records, *(found.damage.after if found.damage is not None else ()))
+    session_id = id_of(found.records[0]) if found.records else None
+    if session_id is not None:
+        names[path.name.partition(".")[0]] = session_id
+    is_found = False
+    for record in records:
+        if _holds(bytes(record), wanted):
+            is_found = True
+            known = _decode(record)
+            is_entry = known.type in ("message", "compaction", "prune")
+            yield Place(
+                where=where,
+                path=str(path),
+                session_id=session_id,
+                entry_id=known.id if is_entry else None,
+                record=known.type,
+            )
+    if not is_found and _holds(data, wanted):
+        # In a line that is no whole record: cut off, or damaged.
+        yield Place(where=where, path=str(path), session_id=session_id)
+
+
+def _in_object(
+    path: Path, where: str, data: bytes, wanted: Sequence[bytes], unseen: list[Unseen]
+) -> Iterator[Place]:
+    if path.suffix in _PACKS:
+        unseen.append(Unseen(path=str(path), why="git packed these objects: they are not looked into"))
+        return
+    if "objects" not in path.parts:
+        return
+    try:
+        inflate = zlib.decompressobj()
+        content = inflate.decompress(data, _MOST_OBJECT)
+        is_whole = inflate.eof
+    except zlib.error:
+        content, is_whole = b"", False
+    if _holds(content, wanted):
+        yield Place(where=where, path=str(path))
+    elif not is_whole:
+        unseen.append(Unseen(path=str(path), why="it is no whole git object, or too large"))
+
+
+def _in_index(home: Path, text: str, unseen: list[Unseen]) -> Iterator[Place]:
+    """Messages of the search index: a text may be spread over its pages, which no look at the file finds."""
+    path = index_file(home / "sessions")
+    if not path.exists():
+        return
+    asked = (
+        "select session, entry from entries join journals on journals.number = entries.journal"
+        " where instr(entries.text, ?) or instr(entries.text, ?)"
+    )
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as database:
+            for session_id, entry_id in database.execute(asked, (text, written(text))).fetchall():
+                yield Place(where="index", path=str(path), session_id=session_id, entry_id=entry_id)
+    except (sqlite3.Error, UnicodeEncodeError) as refused:
+        unseen.append(Unseen(path=str(path), why=f"its rows could not be read: {refused}"))

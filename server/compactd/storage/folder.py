@@ -1,0 +1,333 @@
+"""A store of sessions in a folder: for each one a journal, a lock beside it, and what a list shows of it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from concurrent.futures import Executor, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compactd.protocol.errors import SessionBusy, SessionLocked
+from compactd.storage import files, locks, sidecar
+from compactd.storage.follower import FileFollower
+from compactd.storage.holders import files_of
+from compactd.storage.hook_files import HookFiles, HookIsBusy, is_mirror
+from compactd.storage.journal import FileJournal
+from compactd.storage.journal_file import JournalFile
+from compactd.storage.migrate import FORMAT, Format
+from compactd.storage.os_files import SYSTEM, Disk, exists
+from compactd.storage.paths import file_stem, index_file
+from compactd.storage.protocols import Durability, Stored
+from compactd.storage.reading import content_of, id_of, not_found, working_dir_of
+from compactd.storage.records import bare, check, scan
+
+if TYPE_CHECKING:
+    from compactd.storage.search_index import FileIndex
+
+_NOT_OPENED = "The session could not be opened"
+_NOT_READ = "The session could not be read"
+_NOT_CREATED = "The session could not be created"
+_NOT_DELETED = "The session could not be deleted"
+_WORKERS = 4
+"""Threads that write and sync, for all sessions together: they wait for the disk, not for each other."""
+_HEAD_BYTES = 65_536
+"""How much is read of a journal at first to see its first record."""
+
+
+class FolderStore:
+    """A `Store` in `home`/sessions. Makes nothing on the disk before the first session is created."""
+
+    def __init__(
+        self,
+        home: Path,
+        format_: Format = FORMAT,
+        *,
+        disk: Disk = SYSTEM,
+        workers: Executor | None = None,
+    ) -> None:
+        self._folder = home / "sessions"
+        self._format = format_
+        self._disk = disk
+        self._index: FileIndex | None = None
+        # Makes no thread before there is work for it.
+        self._workers = workers or ThreadPoolExecutor(_WORKERS, thread_name_prefix="compactd-store")
+
+    @property
+    def index(self) -> FileIndex:
+        """Of the journals in the folder; made at the first need."""
+        if self._index is None:
+            from compactd.storage.search_index import FileIndex
+
+            self._index = FileIndex(self._folder)
+        return self._index
+
+    def create(self, session_id: str, first: bytes, durability: Durability) -> FileJournal:
+        """A new session, open; see `Store.create`."""
+        check(first)
+        path = self._path(session_id)
+        try:
+            made = files.make_folder(self._folder, self._disk)
+            lock = self._take_lock(path)
+            try:
+                journal = self._created(path, lock, durability, made)
+            except BaseException:
+                lock.release()
+                raise
+        except FileExistsError:
+            raise
+        except OSError as refused:
+            raise files.storage_failed(_NOT_CREATED, refused) from refused
+        journal.add([first])
+        return journal
+
+    def _created(
+        self, path: Path, lock: locks.Lock, durability: Durability, made: tuple[Path, ...]
+    ) -> FileJournal:
+        fd = files.open_private(path, files.APPEND | os.O_CREAT, self._disk)
+        try:
+            # What a creation left that was cut off is written over; anything else is a session.
+            if not scan(files.read_from(fd, 0, self._disk)).is_never_begun:
+                raise FileExistsError("the session is stored already")
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        file = JournalFile(
+            path,
+            fd,
+            size_bytes=0,
+            sync=self._disk.sync if durability == "disk" else None,
+            unsynced_folders=self._unsynced(durability, made),
+            disk=self._disk,
+        )
+        return FileJournal(file, lock, self._workers, seq=0)
+
+    def open(self, session_id: str, *, durability: Durability) -> tuple[FileJournal, list[memoryview]]:
+        """A stored session, open, and its records; see `Store.open`."""
+        path = self._path(session_id)
+        try:
+            if not exists(path, self._disk):
+                raise not_found(session_id)
+            lock = self._take_lock(path)
+            try:
+                return self._opened(path, lock, session_id, durability)
+            except FileNotFoundError:
+                # Deleted while we took the lock, which is then our own litter.
+                lock.release(remove=True)
+                raise not_found(session_id) from None
+            except BaseException:
+                lock.release()
+                raise
+        except OSError as refused:
+            raise files.storage_failed(_NOT_OPENED, refused) from refused
+
+    def _opened(
+        self, path: Path, lock: locks.Lock, session_id: str, durability: Durability
+    ) -> tuple[FileJournal, list[memoryview]]:
+        fd = self._disk.open(path, files.APPEND)
+        try:
+            data = files.read_from(fd, 0, self._disk)
+            content = content_of(data, session_id, self._format)
+            self._disk.remove(path.with_name(path.name + ".new"))
+        except BaseException:
+            self._disk.close(fd)
+            raise
+        is_older = content.version < self._format.version
+        file = JournalFile(
+            path,
+            fd,
+            size_bytes=content.end,
+            needs_newline=content.needs_newline,
+            sync=self._disk.sync if durability == "disk" else None,
+            unsynced_folders=self._unsynced(durability),
+            upgraded=[bare(record) for record in content.records] if is_older else None,
+            disk=self._disk,
+        )
+        torn_bytes = len(data) - content.end
+        seq = len(content.records)
+        journal = FileJournal(
+            file,
+            lock,
+            self._workers,
+            seq=seq,
+            torn_bytes=torn_bytes,
+            is_synced=durability != "disk",
+        )
+        return journal, list(content.records)
+
+    def read(self, session_id: str) -> tuple[FileFollower, list[memoryview]]:
+        """A stored session, to follow, and its records so far; see `Store.read`."""
+        path = self._path(session_id)
+        follower = FileFollower(session_id, path, path.with_suffix(".lock"), self._format, self._disk)
+        try:
+            return follower, list(follower.poll().records)
+        except BaseException:
+            follower.close()
+            raise
+
+    def salvage(self, session_id: str) -> list[bytes]:
+        """What can be read of a session that may be damaged; see `Store.salvage`."""
+        try:
+            found = scan(files.read_whole(self._path(session_id), self._disk))
+        except FileNotFoundError:
+            raise not_found(session_id) from None
+        except OSError as refused:
+            raise files.storage_failed(_NOT_READ, refused) from refused
+        after = found.damage.after if found.damage is not None else ()
+        return [bare(record) for record in (*found.records, *after)]
+
+    def exists(self, session_id: str) -> bool:
+        """True where the session is stored, damaged or not."""
+        path = self._path(session_id)
+        try:
+            if _first_record(path, self._disk) is not None:
+                return True
+            return not scan(files.read_whole(path, self._disk)).is_never_begun
+        except FileNotFoundError:
+            return False
+        except OSError as refused:
+            raise files.storage_failed(_NOT_READ, refused) from refused
+
+    def list(self) -> list[Stored]:
+        """Every stored session whose first record can be read, newest first."""
+        try:
+            names = self._disk.names(self._folder)
+            found = [self._stored(self._folder / name) for name in names if name.endswith(".jsonl")]
+        except OSError as refused:
+            raise files.storage_failed("The sessions could not be listed", refused) from refused
+        return sorted((one for one in found if one is not None), key=lambda one: one.updated_at, reverse=True)
+
+    def _stored(self, path: Path) -> Stored | None:
+        try:
+            first = _first_record(path, self._disk)
+            facts = self._disk.stat(path)
+        except (FileNotFoundError, PermissionError):
+            return None  # deleted meanwhile, or somebody else's
+        session_id = id_of(first) if first is not None else None
+        if first is None or session_id is None or file_stem(session_id) != path.stem:
+            return None
+        return Stored(
+            session_id=session_id,
+            size_bytes=facts.st_size,
+            updated_at=facts.st_mtime,
+            is_locked=locks.is_held(path.with_suffix(".lock"), self._disk),
+            working_dir=working_dir_of(first),
+        )
+
+    async def delete(self, session_id: str) -> None:
+        """Removes a session for good; see `Store.delete`."""
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._workers, self._delete, session_id)
+
+    def _delete(self, session_id: str) -> None:
+        path = self._path(session_id)
+        try:
+            if not exists(path, self._disk):
+                raise not_found(session_id)
+            lock = self._take_lock(path)
+            try:
+                if exists(index_file(self._folder), self._disk):
+                    self.index.forget(session_id)
+                self._remove_files(session_id)
+            except BaseException:
+                lock.release()
+                raise
+            lock.release(remove=True)
+            self._disk.sync_folder(self._folder)
+        except HookIsBusy:
+            raise SessionBusy(
+                "a hook of this session's agent is at work: send the request again", holder="hook"
+            ) from None
+        except OSError as refused:
+            raise files.storage_failed(_NOT_DELETED, refused) from refused
+
+    def _remove_files(self, session_id: str) -> None:
+        """What the table of holders says belongs to the session, the journal last: as long as anything is
+        left, the session is there to be deleted. Of what a hook keeps under the hook's lock."""
+        home = self._folder.parent
+        shutil.rmtree(home / "snapshots" / file_stem(session_id), ignore_errors=True)
+        hook = HookFiles(home, session_id) if is_mirror(session_id) else None
+        if hook is not None and hook.is_there():
+            with hook.locked():
+                hook.forget()
+        for path in reversed(files_of(home, session_id)):
+            self._disk.remove(path)
+
+    async def save_info(self, session_id: str, info: bytes, *, size_bytes: int) -> None:
+        """Keeps what a list shows of a session; see `Store.save_info`."""
+        loop = asyncio.get_running_loop()
+        path = self._path(session_id).with_suffix(".info")
+        try:
+            await loop.run_in_executor(self._workers, sidecar.save, path, info, size_bytes, self._disk)
+        except OSError as refused:
+            raise files.storage_failed(
+                "The list of sessions could not be brought up to date", refused
+            ) from refused
+
+    def load_info(self, session_id: str) -> bytes | None:
+        """What `save_info` kept, if the session has not changed since."""
+        path = self._path(session_id)
+        try:
+            return sidecar.load(path.with_suffix(".info"), self._disk.stat(path).st_size, self._disk)
+        except OSError:
+            return None
+
+    def file_of(self, session_id: str) -> str | None:
+        """The path of the session's file; see `Store.file_of`."""
+        path = self._path(session_id)
+        return str(path) if exists(path, self._disk) else None
+
+    async def close(self) -> None:
+        """Lets go of the threads. Journals have to be closed before."""
+        await asyncio.to_thread(self._workers.shutdown)
+
+    def _path(self, session_id: str) -> Path:
+        return self._folder / f"{file_stem(session_id)}.jsonl"
+
+    def _unsynced(self, durability: Durability, made: tuple[Path, ...] = ()) -> tuple[Path, ...]:
+        """The folders to sync with the first record, `made` being those that just got an entry."""
+        if durability != "disk":
+            return ()
+        # Whoever made a folder may have ended before it could sync its name, or had no need to.
+        home = self._folder.parent
+        usual = (home.parent, home, self._folder)
+        return (*(folder for folder in made if folder not in usual), *usual)
+
+    def _take_lock(self, path: Path) -> locks.Lock:
+        lock = locks.take(path.with_suffix(".lock"), self._disk)
+        if isinstance(lock, locks.Held):
+            raise _locked(lock.pid)
+        return lock
+
+
+def _locked(pid: int | None) -> SessionLocked:
+    holder = f"Process {pid}" if pid is not None else "Another process"
+    return SessionLocked(
+        f"{holder} has this session open for writing. It can be read meanwhile; to write, end that process.",
+        pid=pid,
+        name=None if pid is None else _name_of(pid),
+    )
+
+
+def _name_of(pid: int) -> str | None:
+    """The name of a process, where the system has a file of it (Linux)."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
+    except OSError:
+        return None
+
+
+def _first_record(path: Path, disk: Disk) -> memoryview | None:
+    """The first record of a journal, without reading the rest of it; None where it is not whole."""
+    fd = disk.open(path, files.READ)
+    try:
+        head = disk.read(fd, _HEAD_BYTES)
+        end = head.find(b"\n")
+        if end < 0:
+            head += files.read_from(fd, len(head), disk)
+            end = head.find(b"\n")
+    finally:
+        disk.close(fd)
+    records = scan(head if end < 0 else head[: end + 1]).records
+    return records[0] if records else None

@@ -1,0 +1,108 @@
+"""One journal, read beside whoever writes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from compactd.storage import files, locks
+from compactd.storage.migrate import Format, upgraded
+from compactd.storage.os_files import SYSTEM, Disk
+from compactd.storage.protocols import News
+from compactd.storage.reading import content_of, not_found
+from compactd.storage.records import bare, scan
+
+_SEAL_BYTES = 32
+"""The end of the last record read, its checksum in it: as long as it stands there, what is before it does."""
+
+
+class FileFollower:
+    """A `Follower` of a file. A record is seen when its line is whole, be it durable yet or not."""
+
+    def __init__(
+        self, session_id: str, path: Path, lock_path: Path, format_: Format, disk: Disk = SYSTEM
+    ) -> None:
+        self._session_id = session_id
+        self._path = path
+        self._lock_path = lock_path
+        self._format = format_
+        self._disk = disk
+        self._fd = -1
+        self._seen = 0
+        self._end = 0
+        self._seal = b""
+        self._needs_newline = False
+        self._version = format_.version
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the records read so far."""
+        return self._end
+
+    def poll(self) -> News:
+        """The whole records that came since; see `Follower.poll`."""
+        try:
+            return self._read_on() if self._is_same() else self._read_again()
+        except FileNotFoundError:
+            raise not_found(self._session_id) from None
+        except OSError as refused:
+            raise files.storage_failed("The session could not be read", refused) from refused
+
+    def is_owned(self) -> bool:
+        """True while some process has the session open for writing."""
+        return locks.is_held(self._lock_path, self._disk)
+
+    def close(self) -> None:
+        """Stops reading."""
+        if self._fd >= 0:
+            self._disk.close(self._fd)
+            self._fd = -1
+
+    def _is_same(self) -> bool:
+        """True while the file begins with what was read: it was not cut back, replaced, or made anew."""
+        at_path = self._disk.stat(self._path)
+        if self._fd < 0 or not os.path.samestat(at_path, self._disk.stat_open(self._fd)):
+            return False
+        self._disk.seek(self._fd, self._end - len(self._seal))
+        return self._disk.read(self._fd, len(self._seal)) == self._seal
+
+    def _read_again(self) -> News:
+        self.close()
+        self._fd = self._disk.open(self._path, files.READ)
+        try:
+            data = files.read_from(self._fd, 0, self._disk)
+            content = content_of(data, self._session_id, self._format)
+        except BaseException:
+            self.close()
+            raise
+        self._end = 0
+        self._version = content.version
+        self._seen = len(content.records)
+        self._note(data, content.end, content.needs_newline)
+        return News(first_seq=0, records=content.records)
+
+    def _read_on(self) -> News:
+        data = files.read_from(self._fd, self._end, self._disk)
+        if self._needs_newline and data.startswith(b"\n"):
+            self._end += 1
+            self._seal += b"\n"
+            self._needs_newline = False
+            data = data[1:]
+        found = scan(data, self._seen)
+        if found.damage is not None:
+            # Perhaps the owner cut back and wrote again while this was read: only the whole file tells.
+            return self._read_again()
+        first_seq = self._seen
+        self._seen += len(found.records)
+        if found.records:
+            self._note(data, found.end, found.needs_newline)
+        steps = self._format.steps_from(self._version)
+        records = found.records
+        if steps:
+            records = tuple(map(memoryview, upgraded([bare(record) for record in records], steps)))
+        return News(first_seq=first_seq, records=records)
+
+    def _note(self, data: bytes, end: int, needs_newline: bool) -> None:
+        self._end += end
+        self._needs_newline = needs_newline
+        self._seal = data[max(end - _SEAL_BYTES, 0) : end]

@@ -1,0 +1,249 @@
+"""A full-text index of every stored session: derived from the journals, and made anew where it is not whole.
+
+One SQLite file beside the sessions, for the owner alone (FTS5, sqlite.org/fts5.html). It is brought up to
+date before it is asked: what was appended to a journal is read from where the index stopped, a journal that
+was replaced is read anew. Nothing is written here when a message is appended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from compactd._runtime.yield_gil import breathe
+from compactd.storage import files
+from compactd.storage.paths import drop_index, index_file
+from compactd.storage.protocols import IndexHit, ReadRecord
+from compactd.storage.reading import id_of
+from compactd.storage.records import scan
+from compactd.storage.search_ranking import Candidate, best
+
+VERSION = 3
+BUSY_S = 5.0
+"""How long another process that writes the index is waited for."""
+FIRST_BYTES = 4096
+"""Of a journal: when they change, it is another one."""
+CANDIDATES = 400
+"""Of the messages that hold all words the newest are ranked: a word that is everywhere costs no more."""
+ROWS_A_BREATH = 20
+"""SQLite lets go of the interpreter for each row, some 10 to 100 µs apart."""
+
+_SCHEMA = (
+    "create table journals(number integer primary key, session text, file text unique, first integer,"
+    " size integer, seq integer)",
+    "create index journals_by_session on journals(session)",
+    "create table entries(number integer primary key, journal integer, entry text, role text, at real,"
+    " text text)",
+    "create index entries_by_journal on entries(journal)",
+    # The texts stand in `entries`, their lengths nowhere: `ranking` needs none.
+    "create virtual table said using fts5(text, content = entries, content_rowid = number, columnsize = 0,"
+    """ tokenize = "unicode61 remove_diacritics 2 tokenchars '_'")""",
+    # One append a time is taken in: to merge at every fourth, as is the default, costs more than to look into
+    # up to sixteen pieces (sqlite.org/fts5.html, "The automerge configuration option").
+    "insert into said(said, rank) values('automerge', 16)",
+    f"pragma user_version = {VERSION}",
+)
+
+# Scripts that put no blank between words: a character is a word then, and a word a phrase.
+_UNSPACED = re.compile("([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff])")
+_SPACED = re.compile(f"(?<={_UNSPACED.pattern}) (?={_UNSPACED.pattern})")
+_WORD = re.compile(r"\w+")
+
+
+class FileIndex:
+    """An `Index` of the journals in one folder."""
+
+    def __init__(self, sessions: Path) -> None:
+        self._sessions = sessions
+        self._path = index_file(sessions)
+        self._catching_up = threading.Lock()
+
+    def find(self, query: str, limit: int) -> tuple[IndexHit, ...]:
+        """Messages that hold every word of `query`, the best first; see `Index.find`.
+
+        O(the rarest word's messages), then O(texts of at most `CANDIDATES` of them).
+        """
+        phrases = _phrases(query)
+        if not phrases or not self._path.exists():
+            return ()
+        asked = (
+            "select session, entry, role, at, entries.text from said"
+            " cross join entries on entries.number = said.rowid"
+            " cross join journals on journals.number = entries.journal"
+            " where said match ? order by said.rowid desc limit ?"
+        )
+        with self._open() as database:
+            found = database.execute(asked, (_expression(phrases), max(limit, CANDIDATES)))
+            rows = found.fetchmany(ROWS_A_BREATH)
+            while len(rows) % ROWS_A_BREATH == 0 and (more := found.fetchmany(ROWS_A_BREATH)):
+                breathe()
+                rows += more
+        return tuple(
+            IndexHit(one.session_id, one.entry_id, one.role, one.at, _SPACED.sub("", snippet))
+            for one, snippet in best([Candidate(*row) for row in rows], phrases, limit)
+        )
+
+    def catch_up(self, read: ReadRecord) -> Iterator[int]:
+        """Reads what is new in the journals, one a step; see `Index.catch_up`."""
+        if not self._sessions.is_dir():
+            return
+        with self._catching_up, self._open() as database:
+            sizes = dict(database.execute("select file, size from journals").fetchall())
+            there: set[str] = set()
+            news: list[tuple[float, str]] = []
+            for nth, found in enumerate(os.scandir(self._sessions), 1):
+                if nth % ROWS_A_BREATH == 0:
+                    breathe()
+                if not found.name.endswith(".jsonl"):
+                    continue
+                there.add(found.name)
+                with contextlib.suppress(FileNotFoundError, PermissionError):  # deleted, or somebody else's
+                    facts = found.stat()
+                    if sizes.get(found.name) != facts.st_size:
+                        news.append((facts.st_mtime, found.path))
+            # The oldest first, so that a later row is a newer message, nearly always.
+            for _, path in sorted(news):
+                with contextlib.suppress(FileNotFoundError, PermissionError):
+                    with _changing(database):
+                        done = self._taken(database, Path(path), read)
+                    yield done
+            for file in sizes.keys() - there:
+                with _changing(database):
+                    _forget(database, "file", file)
+
+    def forget(self, session_id: str) -> None:
+        """Takes a session out, with its words. Raises `OSError` where that cannot be."""
+        if not self._path.exists():
+            return
+        with self._open() as database:
+            with _changing(database):
+                if not _forget(database, "session", session_id):
+                    return
+                # Words of deleted rows stay in the index's pages until they are merged.
+                database.execute("insert into said(said) values('optimize')")
+            database.execute("pragma wal_checkpoint(truncate)")
+
+    def _taken(self, database: sqlite3.Connection, path: Path, read: ReadRecord) -> int:
+        """Reads what is new in one journal; the bytes of it."""
+        asked = "select number, first, size, seq from journals where file = ?"
+        known = database.execute(asked, (path.name,)).fetchone()
+        fd = os.open(path, files.READ)
+        try:
+            first = zlib.crc32(os.read(fd, FIRST_BYTES).partition(b"\n")[0])
+            if known is not None and (known[1] != first or known[2] > os.fstat(fd).st_size):
+                _forget(database, "file", path.name)
+                known = None
+            number, _, offset, seq = known or (None, first, 0, 0)
+            data = files.read_from(fd, offset)
+        finally:
+            os.close(fd)
+        found = scan(data, seq)
+        if number is None:
+            session_id = id_of(found.records[0]) if found.records else None
+            if session_id is None:
+                return 0
+            added = "insert into journals(session, file, first) values(?, ?, ?)"
+            number = database.execute(added, (session_id, path.name, first)).lastrowid
+        for nth, record in enumerate(found.records, 1):
+            if nth % ROWS_A_BREATH == 0:
+                breathe()
+            said = read(record)
+            if said is not None and said.text:
+                text = written(said.text)
+                added = "insert into entries(journal, entry, role, at, text) values(?, ?, ?, ?, ?)"
+                row = database.execute(added, (number, said.entry_id, said.role, said.at, text)).lastrowid
+                database.execute("insert into said(rowid, text) values(?, ?)", (row, text))
+        database.execute(
+            "update journals set size = ?, seq = ? where number = ?",
+            (offset + found.end, seq + len(found.records), number),
+        )
+        return found.end
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        """The database; made anew where it is damaged or another version's."""
+        try:
+            database = self._connected()
+        except sqlite3.DatabaseError:
+            drop_index(self._sessions)
+            database = self._connected()
+        try:
+            yield database
+        except sqlite3.OperationalError as refused:
+            raise OSError(f"the index of the sessions: {refused}") from refused
+        except sqlite3.DatabaseError as damaged:
+            drop_index(self._sessions)
+            raise OSError(f"the index of the sessions was damaged and is made anew: {damaged}") from damaged
+        finally:
+            database.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        os.close(files.open_private(self._path, files.APPEND | os.O_CREAT))
+        database = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None)
+        try:
+            database.execute("pragma synchronous = off")  # it can be made anew
+            database.execute("pragma secure_delete = on")
+            if _version(database) == 0:
+                database.execute("pragma journal_mode = wal")
+                with _changing(database):
+                    if _version(database) == 0:
+                        for statement in _SCHEMA:
+                            database.execute(statement)
+            if _version(database) != VERSION:
+                raise sqlite3.DatabaseError(f"version {_version(database)}")
+        except sqlite3.Error:
+            database.close()
+            raise
+        return database
+
+
+@contextlib.contextmanager
+def _changing(database: sqlite3.Connection) -> Iterator[None]:
+    """All that is done inside, or nothing; one process at a time."""
+    database.execute("begin immediate")
+    try:
+        yield
+    except BaseException:
+        database.execute("rollback")
+        raise
+    database.execute("commit")
+
+
+def _forget(database: sqlite3.Connection, column: str, value: str) -> bool:
+    """Takes a journal out, by its `file` or its `session`; whether it was in."""
+    row = database.execute(f"select number from journals where {column} = ?", (value,)).fetchone()
+    if row is None:
+        return False
+    words = "insert into said(said, rowid, text) select 'delete', number, text from entries where journal = ?"
+    database.execute(words, row)
+    database.execute("delete from entries where journal = ?", row)
+    database.execute("delete from journals where number = ?", row)
+    return True
+
+
+def _version(database: sqlite3.Connection) -> int:
+    version = database.execute("pragma user_version").fetchone()[0]
+    assert isinstance(version, int)
+    return version
+
+
+def written(text: str) -> str:
+    """`text` as it stands in the index."""
+    return text if text.isascii() else _UNSPACED.sub(r" \1 ", text)
+
+
+def _phrases(query: str) -> list[list[str]]:
+    """The words of a query; those that were written together, together."""
+    chunks = (_WORD.findall(_UNSPACED.sub(r" \1 ", chunk)) for chunk in query.split())
+    return [words for words in chunks if words]
+
+
+def _expression(phrases: Sequence[Sequence[str]]) -> str:
+    """Phrases as FTS5 wants them; the last word may be the beginning of one."""
+    return " ".join('"' + " ".join(words) + '"' for words in phrases) + " *"

@@ -1,0 +1,189 @@
+"""Settings from outside a session, and who reads them: never the loop that answers every session.
+
+The environment is read once. Files are read when a session is opened, each time anew, in a thread of their
+own: a file system that hangs (a network that went away) keeps that thread, the opening goes on without what
+it could not read, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Generic, TypeVar
+
+from compactd.protocol.settings import GivenSettings, IgnoredSetting
+from compactd.storage.paths import data_folder
+from compactd.storage.settings_files import (
+    USER_FILE,
+    WORKSPACE_FILE,
+    FromWorkspace,
+    Layer,
+    from_environment,
+    from_file,
+    from_workspace,
+    how_to_trust,
+)
+from compactd.storage.trusted_folders import TrustFile
+
+T = TypeVar("T")
+
+READ_S = 1.0
+"""How long the opening of a session waits for its files of settings."""
+
+CLIENT_SOURCES = ("didChangeConfiguration", "initializationOptions")
+"""How an editor's client gives settings, the higher layer first."""
+
+UNREAD: Layer = (USER_FILE, GivenSettings(strategy="extract", max_cost=0.0))
+"""Instead of a user's file that could not be read, which may hold a limit on cost: no model is asked."""
+
+
+class Outside:
+    """The settings from outside every session, as they were read last."""
+
+    def __init__(
+        self, environ: Mapping[str, str], config: Path, read_s: float = READ_S, data: Path | None = None
+    ) -> None:
+        self._environment, self._told = from_environment(environ)
+        self._user_file = config / USER_FILE
+        self._read_s = read_s
+        self._trusted = TrustFile(data_folder(environ) if data is None else data)
+        self._files: dict[Path, FromWorkspace] = {}
+        self._readers: dict[Path, _OneAtATime[FromWorkspace]] = {}
+        self._client: dict[str, GivenSettings] = {}
+        self._client_told: dict[str, tuple[str, ...]] = {}
+
+    async def read(self, working_dir: str | None) -> None:
+        """Reads the user's file, and that of the folder, where there is one. Returns within `read_s`."""
+        reading = [self._read(self._user_file, USER_FILE, self._of_user)]
+        workspace = _file_of(working_dir)
+        if workspace is not None:
+            folder = workspace.parent
+            reading.append(
+                self._read(workspace, WORKSPACE_FILE, lambda: from_workspace(folder, self._trust_of))
+            )
+        await asyncio.gather(*reading)
+
+    def configure(self, source: str, given: GivenSettings | None, warnings: tuple[str, ...]) -> None:
+        """Takes in what an editor's client set by `source`, one of `CLIENT_SOURCES`; none: that stays."""
+        if given is not None:
+            self._client[source] = given
+        if given is not None or warnings:
+            self._client_told[source] = warnings
+
+    async def reread(self, folder: str) -> None:
+        """Reads again the file of a folder, by its real path, whatever names sessions have for it."""
+        paths = [path for path, found in self._files.items() if found.folder == folder]
+        await asyncio.gather(*(self.read(str(path.parent)) for path in paths))
+
+    def _of_user(self) -> FromWorkspace:
+        layer, warnings = from_file(self._user_file, USER_FILE)
+        return FromWorkspace(layer=layer, warnings=warnings)
+
+    def _trust_of(self, folder: str) -> tuple[str | None, str | None]:
+        known = self._trusted.read()
+        trust = known.by_path.get(folder)
+        return (None if trust is None else trust.sha256), known.problem
+
+    async def _read(self, path: Path, source: str, read: Callable[[], FromWorkspace]) -> None:
+        reader = self._readers.setdefault(path, _OneAtATime())
+        try:
+            async with asyncio.timeout(self._read_s):
+                self._files[path] = await reader.run(read)
+        except TimeoutError:
+            self._files[path] = self._unread(path, source)
+
+    def _unread(self, path: Path, source: str) -> FromWorkspace:
+        """What a file comes to that could not be read in time. What a workspace's file said before is not in
+        force: it may have changed since, or the trust in it was taken back."""
+        layer: Layer | None = None
+        what = "it is ignored"
+        if path == self._user_file:
+            before = self._files.get(path)
+            layer, what = UNREAD, "until it is read, no model is asked for summaries"
+            if before is not None and before.layer is not UNREAD:
+                layer, what = before.layer, "what it said before stays in force"
+        told = f"{source} could not be read within {self._read_s:g} seconds: {what}"
+        return FromWorkspace(layer=layer, warnings=(told,))
+
+    def layers(self, working_dir: str | None) -> tuple[Layer, ...]:
+        """What was read last for a session in that folder, highest first. Reads nothing."""
+        workspace = _file_of(working_dir)
+        paths = (self._user_file,) if workspace is None else (workspace, self._user_file)
+        files = (self._files[path].layer for path in paths if path in self._files)
+        client = ((source, self._client[source]) for source in CLIENT_SOURCES if source in self._client)
+        return (*client, self._environment, *(layer for layer in files if layer is not None))
+
+    def warnings(self, working_dir: str | None) -> tuple[str, ...]:
+        """What is wrong with them, for a person."""
+        paths = (self._user_file, _file_of(working_dir))
+        return (
+            *(text for source in CLIENT_SOURCES for text in self._client_told.get(source, ())),
+            *self._told,
+            *(text for path in paths if path in self._files for text in self._files[path].warnings),
+        )
+
+    def ignored(
+        self, working_dir: str | None, more: Sequence[IgnoredSetting] = ()
+    ) -> tuple[tuple[IgnoredSetting, ...], tuple[str, ...]]:
+        """(what the folder's file sets and is not in force, with `more`, and the same in one sentence)."""
+        path = _file_of(working_dir)
+        found = self._files.get(path) if path is not None else None
+        ignored = (*(() if found is None else found.ignored), *more)
+        return ignored, (how_to_trust(found, ignored),) if ignored and found is not None else ()
+
+
+def _file_of(working_dir: str | None) -> Path | None:
+    """The workspace's file; none for a folder that is not named from the root: ours says nothing."""
+    if working_dir is None or not Path(working_dir).is_absolute():
+        return None
+    return Path(working_dir) / WORKSPACE_FILE
+
+
+class _OneAtATime(Generic[T]):
+    """Work that never runs in two threads at once. Who asks while it runs shares the next run, which begins
+    after they asked: its result is no older than the question."""
+
+    def __init__(self) -> None:
+        self._running: asyncio.Task[T] | None = None
+        self._next: asyncio.Task[T] | None = None
+
+    async def run(self, work: Callable[[], T]) -> T:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._behind(self._running, work))
+        return await asyncio.shield(self._next)
+
+    async def _behind(self, before: asyncio.Task[T] | None, work: Callable[[], T]) -> T:
+        if before is not None and not before.done():
+            await asyncio.wait((before,))
+        self._running, self._next = self._next, None
+        return await in_own_thread(work)
+
+
+async def in_own_thread(work: Callable[[], T]) -> T:
+    """What `work` gives back or raises, from a thread that nobody waits for: not at the end of the process
+    either."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(result: T) -> None:
+        if not done.done():
+            done.set_result(result)
+
+    def fail(error: Exception) -> None:
+        if not done.done():
+            done.set_exception(error)
+
+    def run() -> None:
+        try:
+            result = work()
+        except Exception as error:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(fail, error)
+            return
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, result)
+
+    Thread(target=run, name="compactd-settings", daemon=True).start()
+    return await done

@@ -1,0 +1,176 @@
+"""The folders whose `.compactd.toml` the user trusted, with the hash of what the file held: `trusted.json`.
+
+A private file beside the sessions. Whoever changes it holds the lock next to it, so no writer loses another's
+line; it is written whole, synced, then renamed. If it is broken, a link, or others may write it or its
+folder, nothing is trusted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compactd.protocol.errors import StorageFailed
+from compactd.storage.exposure import exposure
+from compactd.storage.files import make_folder, storage_failed, sync_folder, write_beside
+from compactd.storage.locks import Held, take
+
+FILE = "trusted.json"
+LIMIT_BYTES = 8 << 20
+
+_TRIES = 500
+_WAIT_S = 0.01
+"""Another process holds the lock for one small write: five seconds are more than enough."""
+
+
+class Trust(Struct, frozen=True, kw_only=True):
+    """One folder."""
+
+    path: str
+    """Absolute, without symbolic links."""
+    sha256: str
+    """Of the bytes of its `.compactd.toml`, in lower-case hexadecimal."""
+    at: float
+    """When it was trusted. Unix seconds."""
+
+
+class _Document(Struct, frozen=True, kw_only=True):
+    v: int
+    folders: tuple[Trust, ...]
+
+
+class TrustedFolders(Struct, frozen=True, kw_only=True):
+    """What the file says."""
+
+    by_path: Mapping[str, Trust]
+    problem: str | None = None
+    """Why it cannot be used; then `by_path` is empty."""
+    is_newer: bool = False
+    """Another version of compactd wrote it: this one does not write over it."""
+
+
+class TrustFile:
+    """The file in `folder`, which need not be there. Safe in several threads and processes at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / FILE
+
+    def read(self) -> TrustedFolders:
+        """What it says now. Never raises."""
+        flags = os.O_RDONLY
+        for name in ("O_NONBLOCK", "O_NOFOLLOW", "O_BINARY"):
+            flags |= getattr(os, name, 0)
+        try:
+            fd = os.open(self._path, flags)
+        except FileNotFoundError:
+            return TrustedFolders(by_path={})
+        except OSError as error:
+            return _unusable(f"it cannot be read: {os.strerror(error.errno or 0)}")
+        try:
+            with os.fdopen(fd, "rb") as file:
+                found = os.fstat(file.fileno())
+                if sys.platform != "win32" and (
+                    found.st_mode & 0o022 or found.st_uid not in (os.getuid(), 0)
+                ):
+                    return _unusable("others may write it")
+                # Whoever may write to the folder may put another file in this one's place.
+                if (who := exposure(self._path.parent)) is not None:
+                    return _unusable(who)
+                data = file.read(LIMIT_BYTES + 1)
+        except OSError as error:
+            return _unusable(f"it cannot be read: {os.strerror(error.errno or 0)}")
+        return _understood(data)
+
+    def set(self, path: str, sha256: str, at: float) -> bool:
+        """Trusts a folder as it is now; False where it was so already. Durable when it returns.
+
+        A list that is broken is begun anew: it trusted nothing. Raises `StorageFailed`.
+        """
+        with self._locked():
+            known = self._known()
+            before = known.get(path)
+            if before is not None and before.sha256 == sha256:
+                return False
+            known[path] = Trust(path=path, sha256=sha256, at=at)
+            self._write(known)
+            return True
+
+    def remove(self, path: str) -> bool:
+        """Takes the trust back; False where there was none. Durable when it returns.
+
+        Raises `StorageFailed`.
+        """
+        with self._locked():
+            known = self._known()
+            if known.pop(path, None) is None:
+                return False
+            self._write(known)
+            return True
+
+    def _known(self) -> dict[str, Trust]:
+        if (who := exposure(self._path.parent)) is not None:
+            raise StorageFailed(
+                f"{who}, so the list of trusted folders there is not used, and was not changed. Take "
+                "that right away (chmod go-w), or set COMPACTD_HOME to a folder of your own."
+            )
+        found = self.read()
+        if found.is_newer:
+            raise StorageFailed(
+                "Another version of compactd wrote the list of trusted folders; it was not changed. Use that "
+                f"version, or remove {FILE} from the data folder and trust your folders again."
+            )
+        return dict(found.by_path)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        try:
+            make_folder(self._path.parent)
+            for _ in range(_TRIES):
+                lock = take(self._path.with_name(FILE + ".lock"))
+                if not isinstance(lock, Held):
+                    break
+                time.sleep(_WAIT_S)
+            else:
+                raise StorageFailed("Another process is changing the list of trusted folders. Try again.")
+        except OSError as refused:
+            raise storage_failed("The list of trusted folders could not be changed", refused) from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+    def _write(self, known: Mapping[str, Trust]) -> None:
+        folders = tuple(sorted(known.values(), key=lambda one: one.path))
+        data = msgspec.json.format(msgspec.json.encode(_Document(v=1, folders=folders)), indent=1)
+        try:
+            write_beside(self._path, [data + b"\n"], durable=True)
+            sync_folder(self._path.parent)
+        except OSError as refused:
+            raise storage_failed("The list of trusted folders could not be changed", refused) from None
+
+
+def _understood(data: bytes) -> TrustedFolders:
+    if len(data) > LIMIT_BYTES:
+        return _unusable("it is too large")
+    try:
+        document = msgspec.json.decode(data, type=_Document)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return _unusable("it is broken")
+    if document.v != 1:
+        return replace(_unusable("another version of compactd wrote it"), is_newer=True)
+    return TrustedFolders(by_path={one.path: one for one in document.folders})
+
+
+def _unusable(why: str) -> TrustedFolders:
+    problem = (
+        f"the list of trusted folders, {FILE} in the data folder, is not used: {why}. No folder is trusted"
+    )
+    return TrustedFolders(by_path={}, problem=problem)

@@ -1,0 +1,257 @@
+"""What was acknowledged, over kills, cuts, and other processes on the same files (laws 4 and 5)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from compactd_conformance import shapes
+from compactd_conformance.bench import Bench, NotTried, check, expect
+from compactd_conformance.event_checks import held_compaction
+from compactd_conformance.frames import read
+from compactd_conformance.peer import Peer
+from compactd_conformance.talk import Message, Talk, contents, resumed, text, turns, user
+
+TRIES = 100
+"""Starts after which a killed owner's lock is surely gone, also where the command started another program."""
+
+
+def _taken_over(peer: Peer, talk: Talk) -> tuple[Talk, shapes.Started]:
+    """As `resumed`, where the owner has just been killed."""
+    again, started = resumed(peer, talk)
+    for _ in range(TRIES):
+        if not started.read_only:
+            break
+        again, started = resumed(peer, talk)
+    return again, started
+
+
+@check(
+    "acknowledged-is-durable",
+    law="Law 4",
+    says="A message whose append was answered is there after SIGKILL, under both durabilities.",
+    mend="Answer an append only after the operating system has its bytes; for `disk`, after a sync.",
+)
+def acknowledged(bench: Bench) -> None:
+    for durability in ("disk", "os"):
+        home = bench.home()
+        peer = bench.fresh(home)
+        talk = bench.talk(on=peer, session_id="kept", durability=durability)
+        messages = turns(4, 50)
+        for message in messages:
+            talk.append(message)
+        peer.kill()
+
+        again, started = _taken_over(bench.fresh(home), talk)
+        expect(started.resumed, f"a resumed session ({durability})", started)
+        seen = again.written()
+        expect(
+            seen == contents(messages), f"all {len(messages)} messages ({durability})", f"{len(seen)}: {seen}"
+        )
+
+
+@check(
+    "killed-in-a-compaction",
+    law='Law 4; never again: a crash that leaves "running" behind',
+    says="A program that is killed in a compaction opens to the view before it, idle, with nothing lost.",
+    mend="Commit a compaction as one record; take a start without an end for failed.",
+)
+def killed_in_compaction(bench: Bench) -> None:
+    home = bench.home()
+    held = held_compaction(bench, home)
+    before, written = held.talk.context(), held.talk.written()
+    held.peer.kill()
+
+    again, _ = _taken_over(bench.fresh(home), held.talk)
+    state = again.state()
+    after = again.context()
+    expect((state.status, state.compaction.running) == ("idle", False), "an idle session", state)
+    same = (after.messages, after.tokens) == (before.messages, before.tokens)
+    expect(same, "the view as it was", f"{before.tokens} → {after.tokens} tokens")
+    expect(again.written() == written, "every message", again.written())
+    expect(again.compact().compacted, "a compaction that can be done now", "none")
+
+
+def _file_with(home: Path, mark: bytes) -> Path:
+    """The file that holds what was appended; the largest, for others may be derived from it."""
+    found = [path for path in home.rglob("*") if path.is_file() and mark in path.read_bytes()]
+    if not found:
+        raise NotTried(
+            "no file under COMPACTD_HOME holds the bytes that were appended: there is nothing to cut"
+        )
+    return max(found, key=lambda path: path.stat().st_size)
+
+
+@check(
+    "torn-records-are-told",
+    law="Law 5",
+    says="A journal that is cut at any byte opens to a prefix of what was appended, and a torn record is "
+    "reported, never taken in.",
+    mend="Check every record as a whole; tell what was left out in `warnings[]` of `session/start`.",
+)
+def torn(bench: Bench) -> None:
+    home = bench.home()
+    peer = bench.fresh(home)
+    cuts = {"a": 0.1, "b": 0.5, "c": 0.9, "d": 0.98}
+    kept: dict[str, tuple[Message, ...]] = {}
+    for name in cuts:
+        talk = bench.talk(on=peer, session_id=f"torn-{name}")
+        kept[name] = (*turns(2, 40), user(f"mark-{name} {text(200)} end"))
+        for message in kept[name]:
+            talk.append(message)
+    peer.stop()
+    for name, share in cuts.items():
+        mark = f"mark-{name} ".encode()
+        path = _file_with(home, mark)
+        content = path.read_bytes()
+        start = content.rindex(mark)
+        path.write_bytes(content[: start + round(800 * share)])
+
+    again = bench.fresh(home)
+    for name, share in cuts.items():
+        talk, started = resumed(again, Talk(again, f"torn-{name}"))
+        seen, whole = talk.written(), contents(kept[name])
+        expect(seen == whole[: len(seen)], f"a prefix of what was appended (cut at {share:.0%})", seen)
+        expect(len(seen) == len(whole) - 1, "all but the torn message", f"{len(seen)} of {len(whole)}")
+        expect(bool(started.warnings), "a warning about the torn record", started.warnings)
+
+
+@check(
+    "damage-in-the-middle",
+    law="Law 5",
+    says="A journal that is damaged in the middle answers 1003 with what could be saved, and is not changed.",
+    mend="Tell damage from a torn end: whole records stand behind it.",
+)
+def damaged(bench: Bench) -> None:
+    home = bench.home()
+    peer = bench.fresh(home)
+    talk = bench.talk(on=peer, session_id="damaged")
+    for message in (user("first"), user(f"damage-here {text(50)}"), *turns(2, 40)):
+        talk.append(message)
+    peer.stop()
+    path = _file_with(home, b"damage-here")
+    broken = path.read_bytes().replace(b"damage-here", b"damage-Here", 1)
+    path.write_bytes(broken)
+
+    fault = bench.fresh(home).refusal("session/start", {"session_id": "damaged"})
+    expect(fault.code == 1003, "1003", f"{fault.code}: {fault.message}")
+    expect(len(bytes(fault.data)) > len(b"null"), "what could be saved, in data", bytes(fault.data))
+    expect(path.read_bytes() == broken, "the file as it was", "another")
+
+
+@check(
+    "one-writer",
+    law="Values: read_only; errors: 1004",
+    says="A session that another process has open can be started: it is `read_only`, can be read, and "
+    "writes answer 1004; when the owner ends, the next start takes it over.",
+    mend="Hold a lock as long as the session is open.",
+)
+def one_writer(bench: Bench) -> None:
+    home = bench.home()
+    owner = bench.fresh(home)
+    talk = bench.talk(user("Hello"), on=owner, session_id="shared")
+    other, started = resumed(bench.fresh(home), talk)
+
+    expect(started.read_only, "read_only: true", started)
+    expect(other.texts() == ("Hello",), "the owner's message", other.texts())
+    fault = other.refusal("session/append", messages=[user("Mine")])
+    expect(fault.code == 1004, "1004", f"{fault.code}: {fault.message}")
+    owner.kill()
+    _, taken = _taken_over(other.peer, talk)
+    expect(not taken.read_only, "read_only: false after the owner's end", taken)
+
+
+ODD_IDS = ("../../../odd-id", "..", "a/b/../../../../odd-id", "odd\\..\\..\\id", "C:odd-id", "~", "字" * 256)
+
+
+@check(
+    "an-id-is-no-path",
+    law="Never again: delete with an unchecked id as a path",
+    says="A session id of 1 to 256 code points is a name, never a path: nothing outside the data folder is "
+    "written or deleted. Empty, longer, and ids with control characters are -32602.",
+    mend="Make file names from a hash of the id.",
+)
+def id_is_no_path(bench: Bench) -> None:
+    place = bench.home().parent
+    home = place / "a" / "b" / "home"
+    home.parent.mkdir(parents=True)
+    peer = bench.fresh(home)
+    for name in ("victim", "victim.jsonl", "victim.json"):
+        (place / "a" / name).write_text("mine")
+    before = _outside(place, home)
+    for id in (*ODD_IDS, str(place / "odd-id")):
+        talk = bench.talk(on=peer, session_id=id)
+        expect(talk.id == id, f"the session {id!r}", talk.id)
+        talk.append(user(f"of {id}"))
+        changed = _outside(place, home) ^ before
+        expect(not changed, f"nothing outside the data folder written by starting {id!r}", changed)
+    rows = {row.session_id for row in peer.call("session/list", {}, shapes.Rows).sessions}
+    expect(set(ODD_IDS) <= rows, "all of them in the list", rows)
+    for id in ("../../../victim", "../../victim", "../victim", str(place / "a" / "victim"), *ODD_IDS):
+        peer.answer(peer.ask("session/delete", {"session_id": id}))
+        changed = _outside(place, home) ^ before
+        expect(not changed, f"nothing outside the data folder deleted by deleting {id!r}", changed)
+    for id in ("", "x" * 257, "a\u0000b", "a\nb"):
+        fault = peer.refusal("session/start", {"session_id": id})
+        expect(fault.code == -32602, f"-32602 for the id {id!r:.20}", f"{fault.code}: {fault.message}")
+
+
+def _outside(place: Path, home: Path) -> set[Path]:
+    return {path for path in place.rglob("*") if path.is_file() and home not in path.parents}
+
+
+@check(
+    "looking-takes-no-lock",
+    law="LSP: workspace/executeCommand",
+    says="`compactd.state` leaves the session to whoever wants to write.",
+    mend="Open to read, without the lock.",
+)
+def looking(bench: Bench) -> None:
+    home = bench.home()
+    agent, editor = bench.fresh(home), bench.fresh(home)
+    talk = bench.talk(user("Hello"), on=agent, session_id="looked-at")
+    talk.peer.result(talk.ask("session/close"), shapes.Nothing)
+    state = editor.call(
+        "workspace/executeCommand", {"command": "compactd.state", "arguments": []}, shapes.State
+    )
+    _, again = resumed(agent, talk)
+    expect(state.session_id == talk.id, "the state of the newest session", state.session_id)
+    expect(not again.read_only, "read_only: false for the next who opens it", again)
+
+
+@check(
+    "a-reader-is-told",
+    law="Values: read_only; notifications",
+    says="A process that reads a session is told of appended messages, compactions and the session's "
+    "deletion. What the writer is doing is `unknown` to it.",
+    mend="Read the journal along, and tell each record as the event that it was.",
+)
+def reader_is_told(bench: Bench) -> None:
+    home = bench.home()
+    talk = bench.talk(*turns(6, 200), on=bench.fresh(home), session_id="shared")
+    other, _ = resumed(bench.fresh(home), talk)
+    at = other.peer.now
+    status = other.state().status
+    expect(status == "unknown", "the status unknown", status)
+    talk.append(user("And one more thing."))
+    other.peer.event(talk.id, "message_appended", at)
+    talk.compacted()
+    other.peer.event(talk.id, "compaction_end", at)
+    talk.peer.result(talk.ask("session/delete"), shapes.Nothing)
+    closed = other.peer.event(talk.id, "session_closed", at)
+    reason = read(other.peer.received[closed.at].params, shapes.Closed).reason
+    expect(reason == "deleted", "the reason deleted", reason)
+    fault = other.refusal("session/context")
+    expect(fault.code == 1001, "1001", f"{fault.code}: {fault.message}")
+
+
+CHECKS = (
+    acknowledged,
+    killed_in_compaction,
+    torn,
+    damaged,
+    one_writer,
+    id_is_no_path,
+    looking,
+    reader_is_told,
+)
+"""In the order in which they are run."""

@@ -1,0 +1,371 @@
+"""Events, and what goes on while a compaction runs. "While" is told by the order of messages, not by a clock:
+the summary comes from a model of ours, which answers when the check lets it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from compactd_conformance import shapes
+from compactd_conformance.bench import Bench, Seen, check, expect
+from compactd_conformance.frames import Event, Got, read
+from compactd_conformance.peer import Peer
+from compactd_conformance.talk import KEEP, Talk, assistant, turns, user, worked
+
+MODEL = "openai-chat/held"
+
+FENCE = 50
+"""Pings after which an answer that waits for nothing is surely there."""
+
+
+def fence(peer: Peer, is_there: Callable[[], bool] = lambda: False) -> None:
+    """Returns when what waits for nothing has surely come, or as soon as `is_there`."""
+    for _ in range(FENCE):
+        if is_there():
+            return
+        peer.call("daemon/ping", {}, shapes.Nothing)
+
+
+class Held:
+    """A compaction that runs until `given`: its model has not answered yet."""
+
+    def __init__(self, bench: Bench, talk: Talk) -> None:
+        self.talk = talk
+        self.peer = talk.peer
+        self._model = bench.model
+        self._model.hold()
+        before = self.peer.now
+        self.id = talk.ask("session/compact", keep_recent=KEEP, strategy="summarize", model=MODEL)
+        self.start = self.peer.event(talk.id, "compaction_start", before)
+
+    def end(self) -> Event:
+        """The event of its end."""
+        return self.peer.event(self.talk.id, "compaction_end", self.start.at)
+
+    def given(self, *ids: int) -> None:
+        """Gives the program every chance to answer these requests, then lets the compaction go on."""
+        fence(self.peer, lambda: all(self.peer.answers(id) for id in ids))
+        self._model.release()
+
+    def expect_before_end(self, **asked: int) -> None:
+        """Each request, by name, was answered before the compaction ended."""
+        late = [name for name, id in asked.items() if self.peer.answer(id).at > self.end().at]
+        expect(not late, f"{', '.join(asked)} answered before compaction_end", f"after it: {', '.join(late)}")
+
+
+def held_compaction(bench: Bench, home: Path | None = None) -> Held:
+    """A compaction that runs: in the shared process, or in one of its own on `home`."""
+    peer = bench.peer if home is None else bench.fresh(home)
+    return Held(bench, bench.talk(*turns(6, 200), on=peer))
+
+
+@check(
+    "state-does-not-wait",
+    law="Transport: a running compaction",
+    says="`agent/state`, `daemon/ping` and other sessions never wait for a running compaction.",
+    mend="Answer the state from what is in memory; keep the compaction off the loop that reads requests.",
+)
+def state_does_not_wait(bench: Bench) -> None:
+    held = held_compaction(bench)
+    state = held.talk.ask("agent/state")
+    ping = held.peer.ask("daemon/ping")
+    other = held.peer.ask("session/start", {"session_id": "other"})
+    held.given(state, ping, other)
+
+    held.expect_before_end(**{"agent/state": state, "daemon/ping": ping, "session/start": other})
+    seen = held.peer.result(state, shapes.State)
+    told = (seen.status, seen.compaction.running)
+    expect(told == ("compacting", True), "the status compacting, and running: true", told)
+
+
+@check(
+    "reading-and-appending-go-on",
+    law="Transport: a running compaction",
+    says="Append, context, history and search are answered while a compaction runs, and what was appended "
+    "follows the summary.",
+    mend="Let a compaction hold the session's compaction slot, not its queue.",
+)
+def reading_goes_on(bench: Bench) -> None:
+    held = held_compaction(bench)
+    asked = {
+        "session/append": held.talk.ask("session/append", messages=[user("And one more thing.")]),
+        "session/context": held.talk.ask("session/context"),
+        "session/history": held.talk.ask("session/history"),
+        "session/search": held.talk.ask("session/search", query="looked"),
+    }
+    held.given(*asked.values())
+
+    held.expect_before_end(**asked)
+    done = held.peer.result(held.id, shapes.Compaction)
+    expect(done.compacted, "the compaction completed", done.reason)
+    texts = held.talk.texts()
+    expect(texts[-1:] == ("And one more thing.",), "what was appended at the end of the view", texts)
+
+
+@check(
+    "a-second-change-is-busy",
+    law="Errors: 1002",
+    says="While a compaction runs, a second one, undo, redo and delete answer 1002.",
+    mend="Refuse at once what changes the view; never queue a second compaction.",
+)
+def second_change(bench: Bench) -> None:
+    held = held_compaction(bench)
+    methods = ("session/compact", "session/undo", "session/redo", "session/delete")
+    asked = {method: held.talk.ask(method) for method in methods}
+    held.given(*asked.values())
+
+    held.expect_before_end(**asked)
+    codes = {method: held.peer.refused(id).code for method, id in asked.items()}
+    expect(set(codes.values()) == {1002}, "1002 for each", codes)
+
+
+@check(
+    "a-cancelled-compaction",
+    law="Transport: $/cancelRequest",
+    says="A cancelled request is answered once with -32800; a cancelled compaction ends as `cancelled` and "
+    "leaves the view as it was.",
+    mend="Stop the work, tell its end, answer once.",
+)
+def cancelled(bench: Bench) -> None:
+    held = held_compaction(bench)
+    before = held.talk.context()
+    held.peer.notify("$/cancelRequest", {"id": held.id})
+
+    fault, end = held.peer.refused(held.id), held.end()
+    expect(fault.code == -32800, "-32800", f"{fault.code}: {fault.message}")
+    expect(end.status == "cancelled", "compaction_end with the status cancelled", end)
+    expect(held.talk.context() == before, "the view as it was", held.talk.context().tokens)
+    fence(held.peer)
+    expect(len(held.peer.answers(held.id)) == 1, "one answer", held.peer.answers(held.id))
+
+
+@check(
+    "an-empty-summary",
+    law="Never again: an empty summary accepted",
+    says="An empty answer of the summariser is a failure, not a summary: another strategy takes its place, "
+    "and the transcript is not emptied.",
+    mend="Check the answer before it becomes the summary.",
+)
+def empty_summary(bench: Bench) -> None:
+    bench.model.release("")
+    done = bench.talk(*turns(6, 200)).compact(keep_recent=KEEP, strategy="summarize", model=MODEL)
+    expect(not done.compacted or len(done.summary) > 50, "a summary by another strategy, or none", done)
+    expect(done.strategy != "summarize" or not done.compacted, "another strategy than summarize", done)
+
+
+# --- events -------------------------------------------------------------------------------------------
+
+
+def _eventful(bench: Bench) -> tuple[Event, ...]:
+    """All events of a session in which compactions were done, refused, skipped and cancelled."""
+    talk = bench.talk(*worked(6))
+    peer = talk.peer
+    talk.compact(keep_recent=KEEP)
+    talk.compact(keep_recent=KEEP)
+    talk.compact(keep_recent=KEEP, dry_run=True)
+    peer.answer(talk.ask("session/undo"))
+    peer.answer(talk.ask("session/redo"))
+    talk.append(*turns(6, 200), user("x" * 8000))
+    peer.answer(talk.ask("session/compact", target_tokens=500))
+    held = Held(bench, talk)
+    peer.notify("$/cancelRequest", {"id": held.id})
+    peer.answer(held.id)
+    talk.compact(keep_recent=KEEP)
+    talk.append(assistant("So."))
+    fence(peer)
+    return peer.events(talk.id)
+
+
+EVENTS = Seen(_eventful)
+
+
+@check(
+    "every-start-has-its-end",
+    law="Notifications",
+    says="Every `compaction_start` has exactly one `compaction_end` with its compaction_id, and a "
+    "`usage_update` after it: done, skipped, failed or cancelled.",
+    mend="Tell the end where every way out of a compaction meets.",
+)
+def start_has_end(bench: Bench) -> None:
+    events = EVENTS.on(bench)
+
+    starts = [event for event in events if event.type == "compaction_start"]
+    expect(len(starts) >= 3, "a compaction_start for each compaction that began", events)
+    for start in starts:
+        after = [event for event in events if event.at > start.at]
+        ends = [e for e in after if e.type == "compaction_end" and e.compaction_id == start.compaction_id]
+        expect(len(ends) == 1, f"one compaction_end of {start.compaction_id}", f"{len(ends)}")
+        usage = [event for event in after if event.type == "usage_update" and event.at > ends[0].at]
+        expect(bool(usage), f"a usage_update after the end of {start.compaction_id}", "none")
+
+
+@check(
+    "every-end-has-its-start",
+    law="Notifications",
+    says="No `compaction_end` without the `compaction_start` of its compaction_id before it.",
+    mend="Tell no end of what never began: a refusal is an answer, not an event.",
+)
+def end_has_start(bench: Bench) -> None:
+    open_ids: set[str] = set()
+    for event in EVENTS.on(bench):
+        if event.type == "compaction_start":
+            open_ids.add(event.compaction_id)
+        elif event.type == "compaction_end":
+            expect(event.compaction_id in open_ids, f"a start of {event.compaction_id} before its end", event)
+            open_ids.discard(event.compaction_id)
+
+
+@check(
+    "seq-has-no-gap",
+    law="Notifications: seq",
+    says="`seq` starts at 1 at each opening and rises by one for each event of a session, and "
+    "`session/start` tells the last one sent.",
+    mend="Number events where they are sent, one counter a session.",
+)
+def seq_without_gap(bench: Bench) -> None:
+    seqs = [event.seq for event in EVENTS.on(bench)]
+    expect(seqs == list(range(1, len(seqs) + 1)), f"1 to {len(seqs)}", seqs)
+
+    one = bench.talk(*turns(3, 50))
+    one.peer.call("daemon/ping", {}, shapes.Nothing)
+    last = one.peer.events(one.id)[-1].seq
+    again = one.peer.call("session/start", {"session_id": one.id}, shapes.Started)
+    expect(again.seq == last, f"the seq {last} at session/start", again.seq)
+    one.peer.result(one.ask("session/close"), shapes.Nothing)
+    at = one.peer.now
+    opened = one.peer.call("session/start", {"session_id": one.id}, shapes.Started)
+    one.append(user("?"))
+    one.peer.event(one.id, "usage_update", at)
+    first = one.peer.events(one.id, at)[0].seq
+    expect(
+        (opened.seq, first) == (0, 1), "seq 0 at an opening, and 1 of its first event", (opened.seq, first)
+    )
+
+
+@check(
+    "usage-follows-an-append",
+    law="Notifications: usage_update",
+    says="Each append is followed, after its answer, by a `usage_update`; what a request causes otherwise "
+    "comes before its answer.",
+    mend="Send a compaction's events before its answer, an append's `usage_update` after it.",
+)
+def usage_follows(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200))
+    peer = talk.peer
+    append = talk.ask("session/append", messages=[user("?")])
+    answer = peer.answer(append)
+    update = peer.event(talk.id, "usage_update", answer.at)
+    expect(update.at > answer.at, "usage_update after the answer", update.at - answer.at)
+
+    before = peer.now
+    compact = talk.ask("session/compact", keep_recent=KEEP)
+    answer = peer.answer(compact)
+    types = [event.type for event in peer.events(talk.id, before) if event.at < answer.at]
+    told = [one for one in types if one != "compaction_progress"]
+    wanted = ["compaction_start", "compaction_end", "usage_update"]
+    expect(told == wanted, f"{', '.join(wanted)} before the answer", told)
+
+
+@check(
+    "the-hook",
+    law="Methods: session/compacting",
+    says="A client that announced `compaction_hook` is asked before a compaction, shown its plan, and may "
+    "cancel it.",
+    mend="Ask `session/compacting` after planning; go on without an answer in time.",
+)
+def hook(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200), client={"name": "conformance", "compaction_hook": True})
+    before = talk.context()
+    at = talk.peer.now
+    compact = talk.ask("session/compact", keep_recent=KEEP)
+    asked = talk.peer.asked("session/compacting", at)
+    talk.peer.reply(asked, {"cancel": True})
+
+    done = talk.peer.result(compact, shapes.Compaction)
+    expect(not done.compacted and bool(done.reason), "compacted: false with a reason", done)
+    expect(talk.context() == before, "the view as it was", talk.context().tokens)
+    at = talk.peer.now
+    compact = talk.ask("session/compact", keep_recent=KEEP)
+    talk.peer.reply(talk.peer.asked("session/compacting", at), None)
+    expect(talk.peer.result(compact, shapes.Compaction).compacted, "a compaction after no objection", "none")
+
+
+@check(
+    "the-summarize-phase-is-shown",
+    law="Transport: progress",
+    says="With `workDoneToken` the phase in which a model writes the summary is shown while it lasts.",
+    mend="Send `$/progress` for each phase as it begins.",
+)
+def summarize_is_shown(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200))
+    bench.model.hold()
+    asked = talk.ask(
+        "session/compact", keep_recent=KEEP, strategy="summarize", model=MODEL, workDoneToken=talk.id
+    )
+
+    def is_it(got: Got) -> bool:
+        if got.method != "$/progress":
+            return False
+        told = read(got.params, shapes.Progress)
+        return (told.token, told.value.message) == (talk.id, "summarize")
+
+    talk.peer.wait(is_it, "the phase summarize in $/progress")
+    bench.model.release()
+    talk.peer.result(asked, shapes.Compaction)
+
+
+@check(
+    "no-other-strategy-than-the-one-asked-for",
+    law="Errors: 1007",
+    says="`strategy: summarize` without a model answers 1007 and changes nothing.",
+    mend="Fall back to another strategy only under `auto`.",
+)
+def no_other_strategy(bench: Bench) -> None:
+    talk = bench.talk(*turns(6, 200))
+    before = talk.context()
+    fault = talk.refusal("session/compact", keep_recent=KEEP, strategy="summarize")
+    expect(fault.code == 1007, "1007", f"{fault.code}: {fault.message}")
+    expect(talk.context() == before, "the view as it was", talk.context().tokens)
+
+
+@check(
+    "changes-are-told",
+    law="Notifications: session_changed",
+    says="A pin, a title, settings and tools that change are told as `session_changed`.",
+    mend="Send the event for each change that appends nothing.",
+)
+def changes_are_told(bench: Bench) -> None:
+    talk = bench.talk(*turns(2, 40))
+    at = talk.peer.now
+    tool = {"name": "read", "input_schema": {"type": "object"}}
+    talk.peer.result(talk.ask("session/pin", entry_ids=["e1"]), shapes.Nothing)
+    for given in ({"title": "A title"}, {"compaction": {"keep_messages": 3}}, {"tools": [tool]}):
+        talk.peer.result(talk.ask("session/configure", **given), shapes.Nothing)
+    talk.state()
+
+    told = [
+        read(talk.peer.received[event.at].params, shapes.Changed).what
+        for event in talk.peer.events(talk.id, at)
+        if event.type == "session_changed"
+    ]
+    wanted = ["pin", "title", "settings", "tools"]
+    expect(told == wanted, ", ".join(wanted), ", ".join(told) or "no session_changed")
+
+
+CHECKS = (
+    state_does_not_wait,
+    reading_goes_on,
+    second_change,
+    cancelled,
+    empty_summary,
+    start_has_end,
+    end_has_start,
+    seq_without_gap,
+    usage_follows,
+    hook,
+    summarize_is_shown,
+    no_other_strategy,
+    changes_are_told,
+)
+"""In the order in which they are run."""

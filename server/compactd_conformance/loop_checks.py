@@ -1,0 +1,166 @@
+"""An agent's turns: the client's own, and those that the program runs itself, with a model of ours."""
+
+from __future__ import annotations
+
+from compactd_conformance import shapes
+from compactd_conformance.bench import Bench, check, expect
+from compactd_conformance.event_checks import MODEL, fence
+from compactd_conformance.peer import Peer
+from compactd_conformance.talk import Talk, turns, user
+
+TOO_LONG = "prompt is too long: 213462 tokens > 200000 maximum"
+"""As Anthropic's Messages API says it (400, seen 2026-03)."""
+
+
+@check(
+    "turn-begin-compacts-when-due",
+    law="Methods: turn/begin",
+    says="Before a request that is due, `turn/begin` compacts, and what the context then has fits.",
+    mend="Test the budget equation at `turn/begin`, and compact there.",
+)
+def turn_begin(bench: Bench) -> None:
+    small = bench.talk(*turns(4, 100), compaction={"context_window": 8000})
+    full = bench.talk(*turns(20, 200), compaction={"context_window": 8000})
+
+    not_due = small.peer.result(small.ask("turn/begin"), shapes.Begun).compaction
+    due = full.peer.result(full.ask("turn/begin"), shapes.Begun).compaction
+    expect(not_due is None, "no compaction of what fits", not_due)
+    expect(due is not None and due.compacted, "a compaction of what is due", due)
+    expect(full.context().tokens < 6400, "a context below the threshold of 6,400", full.context().tokens)
+
+
+@check(
+    "recovery-ends",
+    law="Law 3",
+    says="Whatever the provider answers, a turn makes a bounded number of requests: each further overflow "
+    "is answered with strictly fewer tokens, and the fourth with `retry: false`.",
+    mend="Count the attempts since the last `turn/end`.",
+)
+def recovery_ends(bench: Bench) -> None:
+    talk = bench.talk(*turns(30, 300), compaction={"context_window": 200_000})
+    sizes = [talk.context().tokens]
+    while (failed := _rejected(talk)).retry:
+        expect(failed.overflow, "overflow: true", failed)
+        sizes.append(talk.context().tokens)
+        expect(sizes[-1] < sizes[-2], "strictly fewer tokens at each retry", sizes)
+        expect(len(sizes) <= 4, "retry: false at the fourth overflow at the latest", failed)
+    expect(len(sizes) > 1, "at least one retry with fewer tokens", sizes)
+
+
+def _rejected(talk: Talk) -> shapes.Failed:
+    error = {"status": 400, "message": TOO_LONG, "provider": "anthropic"}
+    return talk.peer.result(talk.ask("turn/error", error=error), shapes.Failed)
+
+
+def _types(talk: Talk, after: int, *wanted: str) -> tuple[str, ...]:
+    """The types among `wanted` of the events after a position, in order."""
+    return tuple(event.type for event in talk.peer.events(talk.id, after) if event.type in wanted)
+
+
+@check(
+    "a-prompt-ends-once",
+    law="Notifications: the loop",
+    says="`agent/prompt` answers when the prompt is durable; then come agent_start, turn_start, "
+    "message_start, message_end, turn_end and exactly one agent_end, and the answer is in the "
+    "history.",
+    mend="Tell each step where it happens, and the end in one place.",
+)
+def prompt_ends(bench: Bench) -> None:
+    bench.model.release("It is done.")
+    talk = bench.talk(model=MODEL)
+    at = talk.peer.now
+    talk.peer.result(talk.ask("agent/prompt", text="Do it."), shapes.Queued)
+    talk.peer.event(talk.id, "agent_end", at)
+    fence(talk.peer)
+
+    wanted = ("agent_start", "turn_start", "message_start", "message_end", "turn_end", "agent_end")
+    told = _types(talk, at, *wanted)
+    expect(told == wanted, f"{', '.join(wanted)}, each once", told)
+    expect(talk.written() == ("Do it.", "It is done."), "prompt and answer in the history", talk.written())
+    expect(talk.state().status == "idle", "the status idle", talk.state().status)
+
+
+@check(
+    "an-abort-ends-the-prompt",
+    law="Methods: agent/abort",
+    says="`agent/abort` stops a prompt: agent_abort, then exactly one agent_end; the prompt stays.",
+    mend="Close the model's answer, then tell the end.",
+)
+def abort(bench: Bench) -> None:
+    bench.model.hold()
+    talk = bench.talk(user("Hello"), model=MODEL)
+    at = talk.peer.now
+    talk.peer.result(talk.ask("agent/prompt", text="Do it."), shapes.Queued)
+    talk.peer.event(talk.id, "turn_start", at)
+    talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
+    talk.peer.event(talk.id, "agent_end", at)
+    fence(talk.peer)
+
+    told = _types(talk, at, "agent_start", "agent_abort", "agent_end", "error")
+    expect(told == ("agent_start", "agent_abort", "agent_end"), "one agent_abort, then one agent_end", told)
+    expect("Do it." in talk.written(), "the prompt in the history", talk.written())
+
+
+@check(
+    "every-turn-start-has-its-end",
+    law="Notifications: the loop",
+    says="Each `turn_start` has its `turn_end`, also after an abort, before `agent_end`.",
+    mend="Tell the turn's end in one place, whatever ended it.",
+)
+def turn_has_end(bench: Bench) -> None:
+    talk, at, _ = _prompted(bench)
+    talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
+    talk.peer.event(talk.id, "agent_end", at)
+
+    wanted = ("turn_start", "turn_end", "agent_end")
+    told = _types(talk, at, *wanted)
+    expect(told == wanted, ", ".join(wanted), told)
+
+
+def _prompted(bench: Bench, on: Peer | None = None) -> tuple[Talk, int, shapes.Queued]:
+    """A session whose prompt the model does not answer yet, where its events begin, and the answer."""
+    bench.model.hold()
+    talk = bench.talk(model=MODEL, on=on)
+    at = talk.peer.now
+    queued = talk.peer.result(talk.ask("agent/prompt", text="first"), shapes.Queued)
+    talk.peer.event(talk.id, "turn_start", at)
+    return talk, at, queued
+
+
+@check(
+    "no-answer-for-a-client-that-is-gone",
+    law="Transport: a client that vanished",
+    says="When the program's output is closed it ends, though the model still answers a prompt.",
+    mend="Watch the output for its reader's end, and abort what runs.",
+)
+def vanished(bench: Bench) -> None:
+    talk, _, _ = _prompted(bench, bench.fresh())
+    talk.peer.vanish()
+    bench.model.release()
+
+
+@check(
+    "waiting-prompts-can-be-dropped",
+    law="Methods: prompt/drop",
+    says="`agent/state` lists the prompts that wait, `prompt/drop` takes one out, and it is never answered.",
+    mend="Give each waiting prompt its id; look there before the next is begun.",
+)
+def waiting_prompts(bench: Bench) -> None:
+    talk, at, first = _prompted(bench)
+    second = talk.peer.result(talk.ask("agent/prompt", text="second"), shapes.Queued)
+    listed = tuple(prompt.prompt_id for prompt in talk.state().prompts)
+    expect(listed == (second.turn_id,), f"{second.turn_id}, which waits after {first.turn_id}", listed)
+    talk.peer.result(talk.ask("agent/abort"), shapes.Nothing)
+    talk.peer.result(talk.ask("prompt/drop", prompt_id=second.turn_id), shapes.Nothing)
+    talk.peer.event(talk.id, "agent_end", at)
+    bench.model.release("To the third.")
+    before = talk.peer.now
+    talk.peer.result(talk.ask("agent/prompt", text="third"), shapes.Queued)
+    talk.peer.event(talk.id, "agent_end", before)
+    expect(
+        talk.written() == ("first", "third", "To the third."), "an answer to the third alone", talk.written()
+    )
+
+
+CHECKS = (turn_begin, recovery_ends, prompt_ends, abort, turn_has_end, vanished, waiting_prompts)
+"""In the order in which they are run."""

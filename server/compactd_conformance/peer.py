@@ -1,0 +1,333 @@
+"""The program under test as a child process: bytes in, bytes out, each with a deadline.
+
+One thread does it all, so that what is seen depends on the order of messages and on nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+from typing import TypeVar
+
+import msgspec
+
+from compactd._runtime.programs import resolved_command
+from compactd_conformance.frames import (
+    Broken,
+    Event,
+    Fault,
+    Framing,
+    Got,
+    NotStarted,
+    read,
+    request,
+    shown,
+    taken,
+)
+
+T = TypeVar("T")
+
+READ_BYTES = 1 << 18
+LOG_CHARS = 600
+KILLED_S = 5.0
+
+_SEPARATOR = b"\r\n\r\n"
+
+
+class Peer:
+    """The program, from its start until `end`."""
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], framing: Framing, patience_s: float
+    ) -> None:
+        """Raises `NotStarted` where the command cannot be run."""
+        self.framing: Framing = framing
+        self.received: list[Got] = []
+        """Every message, in the order in which it came."""
+        self.sent: list[str] = []
+        """What was sent, for a report; the newest last."""
+        self._patience_s = patience_s
+        self._buffer = bytearray()
+        self._is_at_end = False
+        self._last_id = 0
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `end`
+        try:
+            self._process = subprocess.Popen(
+                [resolved_command(command[0], env.get("PATH"), Path.cwd()), *command[1:]],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+                env=dict(env),
+                bufsize=0,
+                process_group=0,
+            )
+        except OSError as error:
+            self._log.close()
+            raise NotStarted(f"{command[0]}: {error.strerror or error}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        os.set_blocking(self._in.fileno(), False)
+
+    # --- asking ---------------------------------------------------------------------------------------
+
+    def call(self, method: str, params: Mapping[str, object] | None, shape: type[T]) -> T:
+        """The result of a request, as `shape`. Raises `Broken` for an error and for another shape."""
+        return self.result(self.ask(method, params), shape)
+
+    def ask(self, method: str, params: Mapping[str, object] | None = None) -> int:
+        """Sends a request; its id."""
+        self._last_id += 1
+        self.send(request(self._last_id, method, {} if params is None else params))
+        return self._last_id
+
+    def ask_raw(self, method: str, params: bytes) -> int:
+        """As `ask`, with the exact bytes of the params."""
+        self._last_id += 1
+        self.send(
+            b'{"jsonrpc":"2.0","id":%d,"method":"%b","params":%b}' % (self._last_id, method.encode(), params)
+        )
+        return self._last_id
+
+    def notify(self, method: str, params: Mapping[str, object]) -> None:
+        """Sends a notification."""
+        self.send(msgspec.json.encode({"jsonrpc": "2.0", "method": method, "params": params}))
+
+    def send(self, *bodies: bytes) -> None:
+        """Bodies in this connection's framing, in one go."""
+        self.send_raw(b"".join(self.framed(body) for body in bodies))
+
+    def framed(self, body: bytes) -> bytes:
+        """A body as it is sent."""
+        return (
+            body + b"\n" if self.framing == "lines" else b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
+        )
+
+    def send_raw(self, data: bytes) -> None:
+        """Exactly these bytes; what comes meanwhile is read, so that neither side waits for the other."""
+        self.sent.append(shown(data))
+        view, until = memoryview(data), monotonic() + self._patience_s
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._in, selectors.EVENT_WRITE)
+            if not self._is_at_end:
+                ready.register(self._out, selectors.EVENT_READ)
+            while view:
+                left = until - monotonic()
+                events = ready.select(left) if left > 0 else []
+                if not events:
+                    raise self._broken("that the input is read", "it was not read")
+                for key, _ in events:
+                    if key.fileobj is self._out:
+                        self._take_in()
+                        if self._is_at_end:
+                            ready.unregister(self._out)
+                        continue
+                    try:
+                        view = view[os.write(self._in.fileno(), view) :]
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        raise self._broken("that the input is read", "the input is closed") from None
+
+    # --- what comes -----------------------------------------------------------------------------------
+
+    def result(self, id: object, shape: type[T]) -> T:
+        """The result of the request with this id, as `shape`."""
+        got = self.answer(id)
+        if got.error is not None:
+            raise Broken("a result", f"error {got.error.code}: {got.error.message}")
+        return read(got.result, shape)
+
+    def refusal(self, method: str, params: Mapping[str, object]) -> Fault:
+        """The error that a request is answered with."""
+        return self.refused(self.ask(method, params))
+
+    def refused(self, id: object) -> Fault:
+        """The error that the request with this id is answered with."""
+        got = self.answer(id)
+        if got.error is None:
+            raise Broken("an error", f"the result {shown(bytes(got.result))}")
+        return got.error
+
+    def answer(self, id: object) -> Got:
+        """The first answer to the request with this id; waits for it."""
+        wanted = msgspec.json.encode(id)
+        return self.wait(lambda got: got.id == wanted and not got.method, f"an answer to request {id}")
+
+    def answers(self, id: object) -> tuple[Got, ...]:
+        """All answers with this id that came so far."""
+        wanted = msgspec.json.encode(id)
+        return tuple(got for got in self.received if got.id == wanted and not got.method)
+
+    def asked(self, method: str, after: int = -1) -> Got:
+        """The program's own request; waits for it."""
+        return self.wait(lambda got: got.method == method and bool(got.id), f"the request {method}", after)
+
+    def reply(self, asked: Got, result: object) -> None:
+        """Answers the program's own request."""
+        self.send(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (asked.id, msgspec.json.encode(result)))
+
+    def event(self, session_id: str, type: str, after: int = -1) -> Event:
+        """The first event of this type of this session after a position; waits for it."""
+
+        def is_it(got: Got) -> bool:
+            if got.method != "agent/event":
+                return False
+            event = read(got.params, Event)
+            return (event.session_id, event.type) == (session_id, type)
+
+        got = self.wait(is_it, f"the event {type}", after)
+        return msgspec.structs.replace(read(got.params, Event), at=got.at)
+
+    def events(self, session_id: str, after: int = -1) -> tuple[Event, ...]:
+        """The events of a session that came so far."""
+        found = (
+            msgspec.structs.replace(read(got.params, Event), at=got.at)
+            for got in self.received[after + 1 :]
+            if got.method == "agent/event"
+        )
+        return tuple(event for event in found if event.session_id == session_id)
+
+    @property
+    def now(self) -> int:
+        """The position of the last message that came."""
+        return len(self.received) - 1
+
+    def wait(self, is_it: Callable[[Got], bool], what: str, after: int = -1) -> Got:
+        """The first message of which this is true; waits for it. Raises `Broken` at the deadline."""
+        until = monotonic() + self._patience_s
+        at = after + 1
+        while True:
+            while at < len(self.received):
+                if is_it(self.received[at]):
+                    return self.received[at]
+                at += 1
+            if self._is_at_end:
+                raise self._broken(what, "the program ended its output")
+            if not self._readable(until):
+                raise self._broken(what, f"nothing within {self._patience_s:g} s")
+            self._take_in()
+
+    # --- its end --------------------------------------------------------------------------------------
+
+    def stop(self) -> int:
+        """Ends its input, reads to the end of its output; its exit code."""
+        self._in.close()
+        return self.wait_for_end()
+
+    def wait_for_end(self) -> int:
+        """Reads to the end of its output; its exit code. Raises `Broken` where it goes on."""
+        until = monotonic() + self._patience_s
+        while not self._is_at_end:
+            if not self._readable(until):
+                raise self._broken("that the program ends", f"it still ran after {self._patience_s:g} s")
+            self._take_in()
+        try:
+            return self._process.wait(max(0.1, until - monotonic()))
+        except subprocess.TimeoutExpired:
+            raise self._broken("that the program ends", "it closed its output and went on") from None
+
+    def vanish(self) -> None:
+        """Closes both pipes, as a client that dies; returns when it ends. Raises `Broken` if it goes on."""
+        self._in.close()
+        self._out.close()
+        self._is_at_end = True
+        try:
+            self._process.wait(self._patience_s)
+        except subprocess.TimeoutExpired:
+            raise self._broken(
+                "that the program ends", f"it still ran after {self._patience_s:g} s"
+            ) from None
+
+    def kill(self) -> None:
+        """SIGKILL, wherever it stands, with the processes it started; returns when all are gone."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        # Whoever else holds the output has ended when it is at its end.
+        until = monotonic() + KILLED_S
+        while not self._is_at_end and self._readable(until):
+            self._is_at_end = not os.read(self._out.fileno(), READ_BYTES)
+
+    def end(self) -> None:
+        """Kills it, if it still runs, and lets go of its pipes."""
+        self.kill()
+        for stream in (self._in, self._out, self._log):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs and can be talked to."""
+        return self._process.poll() is None and not self._is_at_end
+
+    # --- bytes ----------------------------------------------------------------------------------------
+
+    def _readable(self, until: float) -> bool:
+        left = until - monotonic()
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._out, selectors.EVENT_READ)
+            # A program that never stops to say something is given up, too.
+            return left > 0 and bool(ready.select(left))
+
+    def _take_in(self) -> None:
+        data = os.read(self._out.fileno(), READ_BYTES)
+        if not data:
+            self._is_at_end = True
+            return
+        self._buffer += data
+        while (body := self._next_body()) is not None:
+            self.received.append(taken(len(self.received), body))
+
+    def _next_body(self) -> bytes | None:
+        if self.framing == "lines":
+            end = self._buffer.find(b"\n")
+            if end < 0:
+                return None
+            body = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            return body
+        head, separator, _ = self._buffer.partition(_SEPARATOR)
+        if not separator:
+            return None
+        length = _length(bytes(head))
+        start = len(head) + len(separator)
+        if len(self._buffer) < start + length:
+            return None
+        body = bytes(self._buffer[start : start + length])
+        del self._buffer[: start + length]
+        return body
+
+    def _broken(self, expected: str, seen: str) -> Broken:
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - LOG_CHARS))
+        log = self._log.read().decode("utf-8", "replace").strip()
+        return Broken(expected, f"{seen}; its log ends: {log}" if log else seen)
+
+
+def _length(head: bytes) -> int:
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length" and value.strip().isdigit():
+            return int(value)
+    raise Broken("a header block with Content-Length", shown(head))
+
+
+def environment(home: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` without settings and keys of models, and with `home` for all that is stored."""
+    kept = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(("COMPACTD_", "OPENCODE_", "XDG_")) and not name.endswith("_API_KEY")
+    }
+    folders = {
+        name: str(home.parent / "user" / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    }
+    return {**kept, **folders, "COMPACTD_HOME": str(home)}

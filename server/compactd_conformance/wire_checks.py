@@ -1,0 +1,404 @@
+"""The wire: framing, one answer to each request, ids, batches, notifications, a user's own bytes."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from compactd_conformance import shapes
+from compactd_conformance.bench import BOTH, LINES, Bench, check, expect
+from compactd_conformance.frames import Got, read, request
+from compactd_conformance.peer import Peer
+from compactd_conformance.talk import assistant, user
+
+PING = request("alive", "daemon/ping")
+
+
+def _codes(got: tuple[Got, ...]) -> list[int | None]:
+    return [one.error.code if one.error is not None else None for one in got]
+
+
+def _answers_by_end(peer: Peer, *ids: object) -> dict[object, tuple[Got, ...]]:
+    """All answers to these ids. What is not there when the program has ended never comes."""
+    peer.stop()
+    return {id: peer.answers(id) for id in ids}
+
+
+@check(
+    "framing-headers",
+    law="Transport: framing",
+    says="Header names count in any case, line ends may be LF or CRLF, other headers are skipped, and "
+    "lengths are bytes.",
+    mend="Read header blocks as LSP's base protocol has them; count bytes, not characters.",
+)
+def framing_headers(bench: Bench) -> None:
+    peer = bench.fresh()
+    body = request("é😀", "daemon/ping", {"note": "größe 字 😀"})
+
+    peer.send_raw(b"content-LENGTH:%d\n\n%b" % (len(body), body))
+    peer.send_raw(b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\n" + peer.framed(body))
+    peer.send_raw(b"X-Other: a:b\r\n" + peer.framed(PING))
+
+    answers = _answers_by_end(peer, "é😀", "alive")
+    seen = [len(answers["é😀"]), len(answers["alive"])]
+    expect(seen == [2, 1], "three answers, one to each header block", f"{seen} answers")
+
+
+@check(
+    "framing-lines",
+    law="Transport: framing",
+    says="A connection whose first byte is `{`, `[`, white space or a byte order mark speaks one JSON "
+    "object a line, both ways.",
+    mend="Decide the framing by the first byte, and answer in the framing you were asked in.",
+    framings=LINES,
+)
+def framing_lines(bench: Bench) -> None:
+    for start in (b"", b"\n", b" \t\r\n", b"\xef\xbb\xbf"):
+        peer = bench.fresh()
+        peer.send_raw(start + PING + b"\n" + request("é", "daemon/ping") + b"\r\n\n")
+
+        answers = _answers_by_end(peer, "alive", "é")
+        seen = [len(one) for one in answers.values()]
+        expect(seen == [1, 1], f"two answers, in lines, after a start of {start!r}", f"{seen} answers")
+
+
+@check(
+    "one-answer",
+    law="Transport: every request gets exactly one answer",
+    says="A request is answered once, whatever it is: good, wrong, about no session.",
+    mend="Answer where the request ends, in one place, and remember that it was answered.",
+    framings=BOTH,
+)
+def one_answer(bench: Bench) -> None:
+    peer = bench.fresh()
+    asked: tuple[tuple[str, dict[str, object]], ...] = (
+        ("daemon/ping", {}),
+        ("session/start", {"session_id": "one"}),
+        ("session/append", {"session_id": "one", "messages": [user("Hello")]}),
+        ("session/context", {"session_id": "one"}),
+        ("session/compact", {"session_id": "one"}),
+        ("session/undo", {"session_id": "one"}),
+        ("session/context", {"session_id": "nobody"}),
+        ("session/append", {"session_id": "one", "messages": "none"}),
+        ("agent/state", {"session_id": "one"}),
+        ("session/close", {"session_id": "one"}),
+    )
+    ids = [peer.ask(method, params) for method, params in asked]
+
+    answers = _answers_by_end(peer, *ids)
+    wrong = {f"{asked[at][0]} ({id})": len(answers[id]) for at, id in enumerate(ids) if len(answers[id]) != 1}
+    expect(not wrong, "one answer to each of ten requests", f"answers to {wrong}")
+
+
+@check(
+    "bad-requests-are-answered",
+    law="Transport: every request gets exactly one answer",
+    says="What is no request is answered too: -32700 for bad JSON, -32600 for what is no request, -32601 "
+    "for an unknown method, -32602 for bad params; the connection survives.",
+    mend="Answer with `id: null` where no id can be told; go on reading.",
+    framings=BOTH,
+)
+def bad_requests(bench: Bench) -> None:
+    peer = bench.fresh()
+    nameless = (b'{"jsonrpc":"2.0","id":', b'{"jsonrpc":"2.0","method":5}', b'"hello"', b"7")
+
+    peer.send(*nameless)
+    unknown = peer.ask("no/such")
+    bad = peer.ask("session/append", {"session_id": "s", "messages": 5})
+    peer.send(PING)
+
+    answers = _answers_by_end(peer, None, unknown, bad, "alive")
+    codes = sorted(code or 0 for code in _codes(answers[None]))
+    expect(
+        codes == [-32700, -32600, -32600, -32600], "-32700 and three times -32600 with id null", f"{codes}"
+    )
+    expect(_codes(answers[unknown]) == [-32601], "-32601 for an unknown method", _codes(answers[unknown]))
+    expect(_codes(answers[bad]) == [-32602], "-32602 for bad params", _codes(answers[bad]))
+    expect(_codes(answers["alive"]) == [None], "the ping after them answered", _codes(answers["alive"]))
+
+
+@check(
+    "header-without-length",
+    law="Transport: every request gets exactly one answer",
+    says="A header block without a length gets -32700 with `id: null`, and the next block is read.",
+    mend="Answer at the end of the block; look for the next block behind it.",
+)
+def header_without_length(bench: Bench) -> None:
+    peer = bench.fresh()
+    peer.send(PING)
+    peer.send_raw(b"Content-Type: x\r\n\r\n")
+    peer.send(request("next", "daemon/ping"))
+
+    answers = _answers_by_end(peer, None, "next")
+    expect(_codes(answers[None]) == [-32700], "one -32700 with id null", _codes(answers[None]))
+    expect(_codes(answers["next"]) == [None], "the next request answered", _codes(answers["next"]))
+
+
+@check(
+    "length-that-is-none",
+    law="Transport: framing",
+    says="A length that is no number gets -32700 at once and ends the connection.",
+    mend="Answer, then end: nobody can tell where the next message begins.",
+)
+def length_that_is_none(bench: Bench) -> None:
+    peer = bench.fresh()
+    peer.send(PING)
+    peer.send_raw(b"Content-Length: ten\r\n\r\n")
+
+    peer.wait(lambda got: got.id == b"null" and got.error is not None, "-32700 with id null")
+    peer.wait_for_end()
+    expect(_codes(peer.answers(None)) == [-32700], "one -32700 with id null", _codes(peer.answers(None)))
+
+
+@check(
+    "batches-are-refused",
+    law="Transport: every request gets exactly one answer",
+    says="A batch gets one -32600, and nothing of it is done.",
+    mend="Refuse arrays whole.",
+    framings=BOTH,
+)
+def batches(bench: Bench) -> None:
+    peer = bench.fresh()
+    peer.call("daemon/ping", {}, shapes.Nothing)
+    peer.send(b"[" + request("b1", "session/start", {"session_id": "batched"}) + b"," + PING + b"]", b"[]")
+    rows = peer.call("session/list", {}, shapes.Rows).sessions
+
+    answers = _answers_by_end(peer, None, "b1", "alive")
+    expect(_codes(answers[None]) == [-32600, -32600], "-32600 for each of two batches", _codes(answers[None]))
+    expect(not answers["b1"] and not answers["alive"], "no answer to what was in it", answers)
+    expect(not rows, "no session started by it", rows)
+
+
+@check(
+    "notifications-are-not-answered",
+    law="Transport: JSON-RPC 2.0",
+    says="A notification, and an answer to nothing, are never answered, whatever is wrong with them.",
+    mend="Answer only what has an `id` and a `method`.",
+)
+def notifications(bench: Bench) -> None:
+    peer = bench.fresh()
+    peer.send(PING)
+    peer.notify("no/such", {"a": 1})
+    peer.notify("daemon/ping", {})
+    peer.notify("session/append", {"messages": 5})
+    peer.notify("$/cancelRequest", {"id": 999})
+    peer.send(b'{"jsonrpc":"2.0","id":"nobody asked","result":1}')
+
+    peer.stop()
+    seen = [got.body for got in peer.received if not got.method]
+    expect(len(seen) == 1, "one answer, to the ping", b" ".join(seen))
+
+
+@check(
+    "ids-come-back",
+    law="Transport: JSON-RPC 2.0",
+    says="An id comes back as it came, and two requests with one id get two answers.",
+    mend="Keep the id's bytes; never use a client's id as a key that must be unique.",
+)
+def ids(bench: Bench) -> None:
+    peer = bench.fresh()
+    given = (b"7", b"7", b"-7", b"12345678901234567890", '"é\\u0041"'.encode(), b'""')
+    for id in given:
+        peer.send(b'{"jsonrpc":"2.0","id":%b,"method":"daemon/ping"}' % id)
+
+    peer.stop()
+    seen = sorted(got.id for got in peer.received)
+    expect(seen == sorted(given), f"the ids {b' '.join(sorted(given)).decode()}", b" ".join(seen))
+
+
+@check(
+    "unknown-fields",
+    law="Versions: what may be added",
+    says="A field that is not known is ignored, and null for an optional field is as if it were left out.",
+    mend="Ignore it: newer clients send more. Treat null as absent.",
+)
+def unknown_fields(bench: Bench) -> None:
+    params = {"model": None, "title": None, "compaction": None, "colour": "blue", "persist": None}
+
+    started = bench.peer.call("session/start", params, shapes.Started)
+    one = {**user("Hello"), "meta": {"mine": 1}, "usage": None, "colour": [1]}
+    done = bench.peer.call(
+        "session/append",
+        {"session_id": started.session_id, "messages": [one], "usage": None},
+        shapes.Appended,
+    )
+    expect(len(done.entry_ids) == 1, "one message appended", done.entry_ids)
+
+
+@check(
+    "bad-params-name-the-field",
+    law="Errors: -32602",
+    says="Bad params are refused with the path of the bad field in `data.path`; one bad message refuses "
+    "the whole call.",
+    mend="Check all of an append before any of it is kept, and say where it is wrong.",
+)
+def bad_params(bench: Bench) -> None:
+    talk = bench.talk(user("Hello"))
+
+    fault = talk.refusal("session/append", messages=[user("kept?"), {"role": "judge", "content": "no"}])
+    path = read(fault.data, shapes.Path).path
+    expect(fault.code == -32602, "-32602", f"{fault.code}: {fault.message}")
+    expect("messages[1]" in path, "a path with messages[1] in data.path", path)
+    expect(talk.written() == ("Hello",), "nothing of the refused call kept", talk.written())
+
+
+@check(
+    "arguments-keep-their-bytes",
+    law="Transport: a user's own data",
+    says="A tool's arguments come back byte for byte: case, order, white space, numbers and escapes as "
+    "they came, in the context, the history and after a compaction's undo.",
+    mend="Keep arguments as raw JSON; never decode and encode them, never change the case of their keys.",
+    framings=BOTH,
+)
+def arguments(bench: Bench) -> None:
+    odd = rb'{ "filePath" :"a.py","AKey":1.0,"a_key":1E+05,"n":123456789012345678901234567890,"e":"\u00e9\/"}'
+    params = (
+        b'{"session_id":"%b","messages":[{"role":"user","content":"go"},{"role":"assistant","content":'
+        b'[{"type":"tool_call","call_id":"t","name":"run","arguments":%b}]},'
+        b'{"role":"tool","content":[{"type":"tool_result","call_id":"t","content":"ok"}]}]}'
+    )
+    talk = bench.talk()
+    talk.peer.result(talk.peer.ask_raw("session/append", params % (talk.id.encode(), odd)), shapes.Appended)
+
+    for method in ("session/context", "session/history"):
+        body = talk.peer.answer(talk.ask(method)).body
+        expect(odd in body, f"in {method} the arguments {odd.decode()}", _around(body, b'"arguments":'))
+
+
+def _around(body: bytes, mark: bytes) -> bytes:
+    at = body.find(mark)
+    return body[at : at + 300] if at >= 0 else body
+
+
+@check(
+    "openai-arguments-stay-a-string",
+    law="Transport: a user's own data",
+    says="OpenAI's `arguments` string comes back as the same string.",
+    mend="Keep the string; do not parse and print it.",
+)
+def openai_arguments(bench: Bench) -> None:
+    written = '{"Path" :  "a.py",\n "n": 1.0}'
+    call = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": written}}
+    talk = bench.talk()
+    talk.append(
+        user("go"),
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "ok"},
+        format="openai",
+    )
+
+    body = talk.peer.answer(talk.ask("session/context", format="openai")).body
+    expect(json.dumps(written).encode() in body, f"the string {written!r}", _around(body, b'"arguments":'))
+
+
+MARKS = ("ü", "字", "😀", "ß𐍈")
+"""Two, three and four bytes of UTF-8 a character; one of them two of UTF-16."""
+
+
+@check(
+    "no-character-is-cut",
+    law="Never again: UTF-8 cut in the middle",
+    says="No title, snippet, shortened output or summary holds half a character.",
+    mend="Cut at characters, never at bytes or UTF-16 units.",
+    framings=BOTH,
+)
+def no_character_is_cut(bench: Bench) -> None:
+    talk = bench.talk(compaction={"tool_output_chars": 101})
+    # One more letter before each moves every cut by a byte.
+    for shift in range(4):
+        for mark in MARKS:
+            call = f"{shift}{mark}"
+            talk.append(
+                user("x" * shift + mark * 150),
+                {
+                    "role": "assistant",
+                    "content": [
+                        {"type": "tool_call", "call_id": call, "name": "run", "arguments": {"a": mark * 99}}
+                    ],
+                },
+                {
+                    "role": "tool",
+                    "content": [
+                        {"type": "tool_result", "call_id": call, "content": "x" * shift + mark * 999}
+                    ],
+                },
+                assistant("x" * shift + mark * 80),
+            )
+    talk.compact(keep_recent=300)
+
+    asked = [talk.ask(method) for method in ("session/history", "session/context")]
+    asked += [talk.ask("session/search", query=mark * 3) for mark in MARKS]
+    for one in asked:
+        body = talk.peer.answer(one).body.decode()
+        at = body.find("\ufffd")
+        expect(at < 0 and not _has_half(body), "whole characters only", body[max(0, at - 80) : at + 20])
+
+
+def _has_half(body: str) -> bool:
+    """Whether a `\\ud83d` stands alone in the JSON text."""
+    try:
+        str(msgspec.json.decode(body.encode())).encode()
+    except (UnicodeEncodeError, msgspec.DecodeError):
+        return True
+    return False
+
+
+@check(
+    "another-providers-shape-is-refused",
+    law="Methods: session/append",
+    says="A message that is a tool call in OpenAI's or Anthropic's shape is refused with -32602 if `format` "
+    "is not given, and `data.format` names the format to give.",
+    mend="Look for `tool_calls` and for blocks of another provider's types before a message is taken.",
+)
+def other_shapes(bench: Bench) -> None:
+    talk = bench.talk()
+    call = {"id": "q2", "type": "function", "function": {"name": "x", "arguments": "{}"}}
+    shaped = {
+        "openai": assistant("", tool_calls=[call]),
+        "anthropic": {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "q3", "name": "x", "input": {}}],
+        },
+    }
+    for format, message in shaped.items():
+        fault = talk.refusal("session/append", messages=[message])
+        expect(fault.code == -32602, f"-32602 for {format}'s shape", f"{fault.code}: {fault.message}")
+        named = read(fault.data, shapes.Format).format
+        expect(named == format, f"the format {format} in data", named)
+    expect(talk.written() == (), "no message", talk.written())
+
+
+@check(
+    "an-empty-list-is-an-empty-object",
+    law="Methods",
+    says="Where every param is optional an empty list means no params: languages with one kind of table send "
+    "it. Without params `models/forget` forgets nothing and answers -32602.",
+    mend="Take `[]` as `{}` if the method needs no param.",
+)
+def empty_list(bench: Bench) -> None:
+    peer = bench.peer
+    peer.result(peer.ask_raw("session/list", b"[]"), shapes.Rows)
+    fault = peer.refused(peer.ask_raw("models/forget", b"[]"))
+    expect(fault.code == -32602, "-32602 for models/forget", f"{fault.code}: {fault.message}")
+
+
+CHECKS = (
+    framing_headers,
+    framing_lines,
+    one_answer,
+    bad_requests,
+    header_without_length,
+    length_that_is_none,
+    batches,
+    notifications,
+    ids,
+    unknown_fields,
+    bad_params,
+    arguments,
+    openai_arguments,
+    no_character_is_cut,
+    other_shapes,
+    empty_list,
+)
+"""In the order in which they are run."""

@@ -1,4 +1,4 @@
-"""Draws `compactd chat` as it is, the picture of docs/chat.md.
+"""Draws `compactd chat` as it is, the picture of docs/clients/chat.md.
 
     python tools/chat_picture.py [FILE.svg | --check]
 

@@ -25,7 +25,7 @@ HEAD_DIVISOR = 4
 KEPT_OUTPUTS = 10
 MASKED = "[observation omitted]"
 CLEARED = "[Old tool result content cleared]"
-"""Literal: opencode.md, "Prune"."""
+"""Literal: docs/specs-evmts-opencode.md, "opencode.md", "Prune"."""
 
 CHANGING = frozenset(("edit", "write", "multiedit"))
 

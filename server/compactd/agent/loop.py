@@ -1,8 +1,8 @@
 """The daemon's own loop: a prompt, the model's answer, its tools, until the model has no more calls.
 
 What happens before and after each request is `turns` and `recovery`, as for agents that run their own loop.
-Everything is bounded: steps of a prompt, rejections of a request, the time of a tool. (Contract: "Methods:
-the loop"; behaviour.md, law 3.)
+Everything is bounded: steps of a prompt, rejections of a request, the time of a tool. (Rules:
+docs/dev/behaviour.md, law 3.)
 """
 
 from __future__ import annotations

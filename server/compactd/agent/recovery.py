@@ -2,7 +2,7 @@
 
 An overflow compacts at once, keeping less than usual; each further rejection of the same turn must send
 strictly less, at most three times. Where lowering the output alone makes the request fit, that is the fix.
-(Rules: behaviour.md, "Overflow".)
+(Rules: docs/dev/behaviour.md, "Overflow".)
 """
 
 from __future__ import annotations

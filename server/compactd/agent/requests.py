@@ -14,7 +14,8 @@ from compactd.protocol.messages import ToolCall
 from compactd.session.session import Session
 
 OUTPUT_TOKENS = 32_000
-"""Most that is asked for where the model's output limit is not known (opencode.md, `isOverflow`)."""
+"""Most that is asked for where the model's output limit is not known (docs/specs-evmts-opencode.md,
+"opencode.md", `isOverflow`)."""
 
 
 def output_limit(session: Session, most: int | None) -> int | None:

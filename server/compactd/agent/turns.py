@@ -15,7 +15,7 @@ from compactd.session.session import Session, Taken
 from compactd.session.slot import Progress
 
 GO_ON = "Continue if you have next steps"
-"""Literal: opencode.md, "Process Flow"."""
+"""Literal: docs/specs-evmts-opencode.md, "opencode.md", "Process Flow"."""
 
 
 class Begun(Struct, frozen=True, kw_only=True):
@@ -88,7 +88,8 @@ async def _compact_if_due(session: Session, progress: Progress | None) -> Compac
 
 
 async def _go_on(session: Session) -> None:
-    """Tells the agent to go on after an automatic compaction (opencode.md, "Process Flow", 9)."""
+    """Tells the agent to go on after an automatic compaction (docs/specs-evmts-opencode.md, "opencode.md",
+    "Process Flow", 9)."""
     raw = Raw(msgspec.json.encode({"role": "user", "content": GO_ON, "meta": {"synthetic": True}}))
     message = decode_message(raw)
     taken = session.append(New(read=((message, raw),), tokens=(session.count_message(message),)))

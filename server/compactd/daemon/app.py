@@ -65,7 +65,7 @@ SHAPES = ("openai", "openai_responses", "anthropic", "gemini", "ollama")
 NOTHING = wire.Nothing()
 
 DROPPABLE = (MessageDelta, ThinkingDelta)
-"""Events that are left out where the client does not read (contract, Transport)."""
+"""Events that are left out where the client does not read (docs/dev/contract.md, "Transport")."""
 
 _log = logging.getLogger("compactd.daemon")
 

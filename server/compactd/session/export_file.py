@@ -1,4 +1,4 @@
-"""A session as a file for other programs, or for another daemon. (Contract, `session/export`.)"""
+"""A session as a file for other programs, or for another daemon. (protocol.md, "session/export".)"""
 
 from __future__ import annotations
 

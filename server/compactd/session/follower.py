@@ -37,7 +37,7 @@ from compactd.session.session import Session, changes_in
 from compactd.storage.protocols import Follower, News
 
 FOLLOW_S = 0.3
-"""How often such a session is read again; clients may count on 1 s (contract.md)."""
+"""How often such a session is read again; clients may count on 1 s (docs/dev/contract.md)."""
 
 _decode = msgspec.json.Decoder(Entry).decode
 

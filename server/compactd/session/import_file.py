@@ -1,7 +1,7 @@
 """Session files become sessions: those of other agents, lists of messages, and our own, compactions and all.
 
-The whole of a file is read, counted and folded beside the loop, then written in one go. (Contract,
-`session/import`.)
+The whole of a file is read, counted and folded beside the loop, then written in one go. (protocol.md,
+"session/import".)
 """
 
 from __future__ import annotations

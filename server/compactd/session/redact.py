@@ -2,7 +2,7 @@
 
 What becomes of each file stands in `store/holders.py`.
 
-The one exception to "nothing is deleted". (Contract, `session/redact`.)
+The one exception to "nothing is deleted". (protocol.md, "session/redact".)
 """
 
 from __future__ import annotations

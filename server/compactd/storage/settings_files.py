@@ -1,9 +1,9 @@
 """Settings from outside a session: environment, the workspace's file, the user's file, the client's options.
 
 Each becomes one layer of `core.settings.merge`, with the name of where it came from. Precedence, highest
-first (behaviour.md, Settings): the request, `session/configure`, `session/start`, initialization options,
-environment, the workspace's `.compactd.toml`, the user's `config.toml`, the profile. A workspace's file that
-the user has not trusted sets only what `core.untrusted` allows.
+first (docs/dev/behaviour.md, "Settings"): the request, `session/configure`, `session/start`, initialization
+options, environment, the workspace's `.compactd.toml`, the user's `config.toml`, the profile. A workspace's
+file that the user has not trusted sets only what `core.untrusted` allows.
 """
 
 from __future__ import annotations

@@ -107,7 +107,8 @@ class _Talk:
         except RpcError as error:
             if error.code < 0:
                 raise
-            # The words for a compaction are literal: evmts-32.md, "slash-command-handler".
+            # The words for a compaction are literal: docs/specs-evmts-opencode.md, "evmts-32.md",
+            # "slash-command-handler".
             said = f"compaction failed: {error.message}" if text.startswith("/compact") else error.message
             if self._page.is_json:
                 self._page.json({"error": {"code": error.code, "message": error.message}})

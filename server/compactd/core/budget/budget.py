@@ -5,7 +5,7 @@
     over      ⇔ our size > cap, or our size + min(1024, window ÷ 16) > window
 
 Every term carries where it comes from, for `agent/state`. Tokens throughout; all functions are O(1).
-(Rules: behaviour.md, "The budget equation" and "Bounds".)
+(Rules: docs/dev/behaviour.md, "The budget equation" and "Bounds".)
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ WORTH_A_WORD = 2048
 SUMMARY_DIVISOR = 16
 SUMMARY_LEAST = 512
 SUMMARY_MOST = 13_107
-"""A summary's budget: window ÷ 16 within these (behaviour.md, "`extract`"; 13,107 = 0.8 × 16,384, pi's)."""
+"""A summary's budget: window ÷ 16 within these (docs/dev/behaviour.md, "`extract`"; 13,107 = 0.8 × 16,384,
+pi's)."""
 
 FORCED = frozenset(("overflow", "silent_overflow"))
 """Triggers of an emergency compaction: it keeps less, and cuts where no valid cut is."""
@@ -236,7 +237,7 @@ def keep_of(
     """How much a compaction of this trigger keeps, where the request itself names nothing.
 
     A profile's number is at most threshold ÷ 2, which binds only where keep + reserve > window ÷ 2
-    (behaviour.md, "Bounds"). A user's number is exact below the threshold.
+    (docs/dev/behaviour.md, "Bounds"). A user's number is exact below the threshold.
     """
     rules = settings.rules
     forced = trigger in FORCED
@@ -268,7 +269,7 @@ def _parts(settings: Settings, size: Size, hidden: int) -> tuple[int, int, int]:
     """(base, estimate of what came after it, what the last report measured with its answer). Tokens.
 
     The base is what the report says of the request. Under go-agent it is the reported total, so that the
-    answer's reasoning counts too (behaviour.md, "size: base").
+    answer's reasoning counts too (docs/dev/behaviour.md, "size: base").
     """
     if size.base is None:
         return 0, size.estimated + hidden, 0

@@ -2,7 +2,7 @@
 
 Window: the user's `compaction.context_window` › what `session/start` gave › observed › registry › the
 profile's rule for an unknown one. A limit that a rejection taught lowers any known window. Tokens throughout;
-all functions are O(1). (Rules: behaviour.md, "The budget equation".)
+all functions are O(1). (Rules: docs/dev/behaviour.md, "The budget equation".)
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from compactd.core.budget.settings import Resolved, Settings
 from compactd.protocol.messages import Confidence, Trigger
 
 KEEP_WITHOUT_WINDOW = 20_000
-"""Kept where a share of the window is asked for and none is known (opal.md, default `keep_recent_tokens`)."""
+"""Kept where a share of the window is asked for and none is known (docs/specs.md, "opal.md", default
+`keep_recent_tokens`)."""
 
 
 class Term(Struct, frozen=True):
@@ -162,8 +163,9 @@ def _window(
 def _unlimited(
     settings: Settings, window: Window, source: str
 ) -> tuple[int | None, Confidence, str, int | None, tuple[str, ...]]:
-    """The same if the user set a window of 0 (go-agent.md, "Context Window Resolution"; opencode.md,
-    `isOverflow`): none is known, until a provider refuses a request."""
+    """The same if the user set a window of 0 (docs/specs.md, "go-agent.md", "Context Window Resolution";
+    docs/specs-evmts-opencode.md, "opencode.md", `isOverflow`): none is known, until a provider refuses a
+    request."""
     after = settings.rules.unknown.after_rejection
     if window.rejected and after is not None:
         return after, "guess", "a guess, after a rejection", None, ()

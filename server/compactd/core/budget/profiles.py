@@ -1,6 +1,6 @@
 """The six profiles, one row each. `default` is Opal's numbers with our laws; the others are their specs'.
 
-Source of every number: behaviour.md, "One engine, six profiles", and the specs it names.
+Source of every number: docs/dev/behaviour.md, "One engine, six profiles", and the specs it names.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from compactd.core.budget.rules import (
 from compactd.core.text.summary_format import LEAD
 
 DEFAULT_WINDOW = 128_000
-"""Of a model that nobody knows (opal.md, "Context Window Sizes")."""
+"""Of a model that nobody knows (docs/specs.md, "opal.md", "Context Window Sizes")."""
 
 OPAL_MOVES = (
     Move(direction="forward", kinds=("user", "bash")),
     Move(direction="back", kinds=("user", "bash", "assistant")),
 )
-"""opal.md, "1. Find Cut Point": the nearest user message at or after the stop; without one, mid-turn."""
+"""docs/specs.md, "opal.md", "1. Find Cut Point": the nearest user message at or after the stop; without one,
+mid-turn."""
 
 DEFAULT_RULES = Rules(
     trigger=Ratio(ratio=0.8, of="cap", guess_ratio=0.6),
@@ -73,7 +74,8 @@ GO_AGENT = replace(
         size="total",
         keep=KeepTokens(tokens=20_000),
         stop_inclusive=True,
-        # go-agent.md, "Cut Point Rules": a user message; mid-turn where the newest turn alone exceeds keep.
+        # docs/specs.md, "go-agent.md", "Cut Point Rules": a user message; mid-turn where the newest turn
+        # alone exceeds keep.
         moves=(
             Move(direction="back", kinds=("user", "bash", "assistant"), only_in_newest_turn=True),
             Move(direction="back", kinds=("user",)),

@@ -1,7 +1,7 @@
 """Settings as a value, and what a profile does as data: its trigger, its keep budget, its walk, its words.
 
 A profile is a row of `core/profiles.py`; nothing asks for a profile's name. A new behaviour is a new value
-here, and one place that reads it. (Rules: behaviour.md, "One engine, six profiles".)
+here, and one place that reads it. (Rules: docs/dev/behaviour.md, "One engine, six profiles".)
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A layer is what one place says: the request, `session/configure`, the environment, a file. A higher layer
 beats a lower one setting by setting; what no layer names is the profile's. The caller brings the layers in
-their order (behaviour.md, "Settings").
+their order (docs/dev/behaviour.md, "Settings").
 """
 
 from __future__ import annotations

@@ -197,7 +197,7 @@ def is_silent_overflow(report: UsageReported | None, stop_reason: str | None, wi
     """True where a finished answer's report shows that the window (tokens) was full.
 
     Input with cache above it (strict), a stop for length with input + output at 99 % of it or more, or a
-    stop reason that says so (behaviour.md, Overflow, "Silent").
+    stop reason that says so (docs/dev/behaviour.md, "Silent").
     """
     if stop_reason in WINDOW_EXCEEDED:
         return True

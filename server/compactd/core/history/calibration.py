@@ -3,7 +3,7 @@
 Where the model's own tokenizer is not at hand, two things are unknown: how many of its tokens one of ours is,
 and what the program sends beside the messages. Two reports in a row tell the first: by how much the request
 grew, against our estimate of what came between. One report tells the second: what is left of it when our
-estimate is taken away, tools and prompts that nobody showed us. So (behaviour.md, "Tokens"):
+estimate is taken away, tools and prompts that nobody showed us. So (docs/dev/behaviour.md, "Tokens"):
 
     slope     = median of growth ÷ estimate, within 0.7 to 2 tokens for each of o200k's
     intercept = reported − slope × estimate, kept across compactions
@@ -24,7 +24,7 @@ from compactd.core.tokens.usage import context_size, visible_output
 
 LEAST_SLOPE = 0.7
 MOST_SLOPE = 2.0
-"""Bounds of the slope, in tokens of the model for each of o200k's (behaviour.md, "Tokens")."""
+"""Bounds of the slope, in tokens of the model for each of o200k's (docs/dev/behaviour.md, "Tokens")."""
 
 PLAUSIBLE = (0.35, 4.0)
 """Growth ÷ estimate outside of this says nothing of a tokenizer: a sub-agent's report, a pruned context, a

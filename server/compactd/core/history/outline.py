@@ -3,7 +3,7 @@
 `Outlining` takes in one message after the other, each in the cost of that message and 26 bytes of memory;
 its `outline` is all of it as it stands, copied at the speed of memory. Which result answers which call is
 told as `pairs.match` tells it, where a cut may be as the laws of `cuts.py` say: the tests hold this against
-them. (Rules: behaviour.md, "Time travel"; opal.md, "1. Find Cut Point".)
+them. (Rules: docs/dev/behaviour.md, "Time travel"; docs/specs.md, "opal.md", "1. Find Cut Point".)
 """
 
 from __future__ import annotations

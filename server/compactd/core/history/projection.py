@@ -3,7 +3,7 @@
 A view may hold calls without results (a batch that is half done, a turn that was interrupted), results
 without calls, results that came late. Every provider refuses those, so the projection mends them and says
 how in `repairs`; the view itself stays as it is. Which result answers which call says `core/pairs.py`.
-(Rules: behaviour.md, "Time travel" and law 1.)
+(Rules: docs/dev/behaviour.md, "Time travel" and law 1.)
 """
 
 from __future__ import annotations

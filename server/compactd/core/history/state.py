@@ -376,7 +376,8 @@ class Fold:
         if entry.epoch is not None:
             self.epoch, self._view = entry.epoch, None
         if entry.fixed_tokens is not None:
-            # behaviour.md, Tokens: a changed system prompt or tool list adds its estimated difference.
+            # docs/dev/behaviour.md, "Tokens": a changed system prompt or tool list adds its estimated
+            # difference.
             self.trailing += sum(entry.fixed_tokens) - sum(self.fixed)
             self.fixed = entry.fixed_tokens
 

@@ -6,7 +6,7 @@ from compactd.core.authors.authors import USER, author_of, spans_of
 from compactd.protocol.messages import Message, Text
 
 TITLE_CHARS = 60
-"""Code points of a title at most (contract.md, session/history)."""
+"""Code points of a title at most (protocol.md, "session/history")."""
 
 TITLE_SEARCH_CHARS = 20_000
 """Code points of a text that are searched for a title."""

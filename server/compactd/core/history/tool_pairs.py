@@ -5,7 +5,7 @@
 - A call is open until a later user or assistant message. A tool message, a user message of nothing but
   results, a system message and an empty message close nothing.
 - A further result of an answered call is a duplicate; a result whose call is not there is an orphan.
-(Rules: behaviour.md, "Time travel".)
+(Rules: docs/dev/behaviour.md, "Time travel".)
 """
 
 from __future__ import annotations

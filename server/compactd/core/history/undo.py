@@ -1,7 +1,7 @@
 """Which compactions and prunes of a session are in force: the rules of `undo`, `redo` and `branch`.
 
 `undo` and `redo` are markers that name one; a new one ends what could be redone; a branch has those of its
-own line. (Rules: behaviour.md, "Time travel".)
+own line. (Rules: docs/dev/behaviour.md, "Time travel".)
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ another number than it had then, because the model was changed and so may its li
 
 An error may quote text of somebody else: a file name, a URL, a tool's output that reads like a rejection. A
 rejection that is doubtful (`doubt_of`) is a sighting: it counts in the session that saw it, and in all others
-only after another one named the same window for a request of another size. (Rules: registry.md, "Learning
-from errors"; behaviour.md, "The budget equation".)
+only after another one named the same window for a request of another size. (Rules: docs/dev/behaviour.md,
+"The budget equation".)
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from compactd.core.models.rows import Row, Rows, is_router
 from compactd.protocol.messages import Confidence
 
 FALLBACK_WINDOW = 128_000
-"""Tokens of a hosted model that nobody knows (contract: `models/lookup`; opal's default). A guess."""
+"""Tokens of a hosted model that nobody knows (protocol.md, "models/lookup"; opal's default). A guess."""
 
 LOCAL_WINDOW = 32_768
 """Tokens of a model that nobody knows on one's own machine, where nothing was probed: ollama loads 4,096,

@@ -29,7 +29,8 @@ __all__ = ["Failure", "Fix", "Kind", "Verdict", "classify"]
 Fix = Literal["compact", "lower_output", "truncate_item", "retry_later", "none"]
 
 FULL = 0.99
-"""Share of the window from which on an answer cut for length was cut by it (behaviour.md, Overflow)."""
+"""Share of the window from which on an answer cut for length was cut by it (docs/dev/behaviour.md,
+"Overflow")."""
 
 BODILESS = frozenset({"cerebras", "mistral"})
 """Providers that answer an overflow with 400 or 413 and nothing else (go agent's and pi's overflow lists,

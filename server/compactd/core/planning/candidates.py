@@ -1,7 +1,7 @@
 """A view to be compacted, and the ways to cut it.
 
 A `Case` holds what does not change while ways are tried; a `Shape` is one of them, with what it keeps and
-what it frees. Tokens throughout. (Rules: behaviour.md, "A compaction", 2.)
+what it frees. Tokens throughout. (Rules: docs/dev/behaviour.md, "A compaction", 2.)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tool results that are too large for the room there is: head and tail stay, a mark says what is missing.
 
-Only the newest batch is ever clipped, where it alone exceeds what a request may take (behaviour.md,
+Only the newest batch is ever clipped, where it alone exceeds what a request may take (docs/dev/behaviour.md,
 "A compaction", 2). The journal keeps the whole; `session/expand` gives it back.
 """
 

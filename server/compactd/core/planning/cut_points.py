@@ -8,8 +8,8 @@ messages is the cut that keeps none. A cut is safe where
   end, would orphan the result that is yet to come;
 - what stays begins with something else than a tool result.
 
-`Outline.cuts` has the safe ones. (Rules: behaviour.md, the profile table and "Time travel"; opal.md,
-"1. Find Cut Point".)
+`Outline.cuts` has the safe ones. (Rules: docs/dev/behaviour.md, the profile table and "Time travel";
+docs/specs.md, "opal.md", "1. Find Cut Point".)
 """
 
 from __future__ import annotations

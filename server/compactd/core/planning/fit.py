@@ -1,6 +1,6 @@
 """How a compaction is made to fit: prune the tail, keep less of it, clip its last batch, keep none of it.
 
-(Rules: behaviour.md, "A compaction", 2 and 4; contract.md, `target_tokens`.) Tokens throughout.
+(Rules: docs/dev/behaviour.md, "2. Plan" and "4. Check".) Tokens throughout.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plan can be printed, sent (`dry_run`), shown to a hook, and carried out by `compaction.compact`. It is made
 of the view alone: the same view, settings and request give the same plan (law 8). Tokens throughout. (Rules:
-behaviour.md, "A compaction", 2; opal.md, "Compaction Algorithm".)
+docs/dev/behaviour.md, "A compaction", 2; docs/specs.md, "opal.md", "Compaction Algorithm".)
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ from compactd.protocol.errors import CannotFit
 from compactd.protocol.messages import CompactionResult, Floor, Pinned, Strategy, Trigger
 
 FORCED_TAIL = 2
-"""Messages that a forced compaction leaves where no valid cut exists (opal.md, "1. Find Cut Point")."""
+"""Messages that a forced compaction leaves where no valid cut exists (docs/specs.md, "opal.md", "1. Find Cut
+Point")."""
 
 PREFIX_LEAST = 48
 """Tokens of the summary's budget, above the smallest, that a turn's prefix needs for a summary of its own."""
@@ -37,7 +38,7 @@ ANY_KIND: tuple[Kind, ...] = ("user", "bash", "assistant", "system")
 BACK_TO_ANY = (Move(direction="back", kinds=ANY_KIND),)
 
 TOO_SHORT = "Not enough messages to compact"
-"""Literal: evmts-32.md, "compaction-algorithm"."""
+"""Literal: docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-algorithm"."""
 
 
 class NotCompacted(Struct, frozen=True, kw_only=True):
@@ -301,8 +302,8 @@ def _ids_in(ids: tuple[EntryId, ...], runs: Sequence[range]) -> tuple[EntryId, .
 def _prefix(inputs: Inputs, case: Case, shape: Shape) -> tuple[EntryId, ...]:
     """The beginning of the turn that the cut lands in, where it is long enough for a summary of its own.
 
-    opal.md, "2. Detect Split Turns": the kept part does not start with a user message, and the prefix, its
-    user message included, has at least `split_min_messages`.
+    docs/specs.md, "opal.md", "2. Detect Split Turns": the kept part does not start with a user message, and
+    the prefix, its user message included, has at least `split_min_messages`.
     """
     outline, cut = case.outline, shape.cut
     if not inputs.settings.rules.splits or cut >= len(outline):

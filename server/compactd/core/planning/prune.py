@@ -1,7 +1,8 @@
 """Old tool output replaced by one-line stubs: the rules of when, and the words.
 
 A stub is what the view shows; the journal keeps the output, `session/expand` gives it back. (Source:
-opencode.md, "Phase 2: Pruning"; where its pseudo-code and its source differ, its source.)
+docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning"; where its pseudo-code and its source differ,
+its source.)
 """
 
 from __future__ import annotations

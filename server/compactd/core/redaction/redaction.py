@@ -4,7 +4,7 @@ The contents go, the structure stays: role, blocks, calls and their results, so 
 session is as valid as before. Words of the redacted messages are looked for in whatever the session keeps
 of its messages beside them: summaries, stubs, file lists, titles, prompts that waited. A summary that a model
 wrote of them is made anew without a model: it may say in other words what they said.
-(Contract, `session/redact`.)
+(protocol.md, "session/redact".)
 """
 
 from __future__ import annotations

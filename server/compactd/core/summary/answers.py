@@ -1,6 +1,7 @@
 """Whether a summariser's answer is a summary, and the summary without what does not belong to it.
 
-An empty, truncated, refused or template answer is a failure, never a summary (behaviour.md, "Summarise").
+An empty, truncated, refused or template answer is a failure, never a summary (docs/dev/behaviour.md,
+"Summarise").
 """
 
 from __future__ import annotations

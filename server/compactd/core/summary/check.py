@@ -3,7 +3,7 @@
 The user's constraints stand in it word for word. Facts of the removed text that were used again and are
 missing are appended under Critical Context, as far as a share of the budget goes. A model's summary that lost
 too much is repaired by `extract`'s record; what it states and the past does not hold is named.
-(Rules: behaviour.md, "A compaction", 4.)
+(Rules: docs/dev/behaviour.md, "A compaction", 4.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A plan carried out, with no I/O: a generator that asks for summaries and ends with what to journal.
 
 Whoever drives it has the model, the clock, the ids. Each strategy is tried in the plan's order; what it gives
-is checked on the whole new request before it counts: smaller, and within the limit. (Rules: behaviour.md,
-"A compaction", 3 and 4.)
+is checked on the whole new request before it counts: smaller, and within the limit. (Rules:
+docs/dev/behaviour.md, "A compaction", 3 and 4.)
 """
 
 from __future__ import annotations

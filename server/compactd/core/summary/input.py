@@ -59,7 +59,8 @@ class Material(Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def files(self) -> FileLedger:
         """The files of what goes, those that an earlier summary names among them, and all that the client
-        reported: its tracker is the session's (klaude-code.md, `file_tracker`). O(messages)."""
+        reported: its tracker is the session's (docs/specs.md, "klaude-code.md", `file_tracker`).
+        O(messages)."""
         gone = self.gone if self.merged is None else (self.merged, *self.gone)
         return ledger_of((*map(self.use_of, gone), *map(reported_use, self.stays)))
 

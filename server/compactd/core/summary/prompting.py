@@ -2,7 +2,7 @@
 
 Each thread asks for its first part, and then, as long as the transcript has more parts than the summariser's
 window holds at once, for the summary so far merged with the next part. No I/O: whoever drives the generators
-has the model. (Rules: behaviour.md, "Summarise".)
+has the model. (Rules: docs/dev/behaviour.md, "Summarise".)
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """What a summariser is told, by the name that a profile's `prompt` gives.
 
 In our own words; each covers every point that its spec's prompt asks for. Literal are the headings, which
-programs and people match, and the tags. (Specs: opal.md and go-agent.md, "Summary Format"; evmts-32.md,
-"compaction-prompt"; opencode.md, "Phase 3".)
+programs and people match, and the tags. (Specs: docs/specs.md, "opal.md" and docs/specs.md, "go-agent.md",
+"Summary Format"; docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-prompt";
+docs/specs-evmts-opencode.md, "opencode.md", "Phase 3".)
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A conversation as data for a summariser: one labelled line or paragraph a message, inside tags.
 
-A transcript is data to a model, a dialogue an invitation to go on with it (opal.md, "Anti-continuation
-measures"). The labels are literal: `[User]:`, `[Assistant]:`, `[Assistant tool calls]:`, `[Tool result]:`;
-`[System]:` stands for system messages and for user messages that no person wrote.
+A transcript is data to a model, a dialogue an invitation to go on with it (docs/specs.md, "opal.md",
+"Anti-continuation measures"). The labels are literal: `[User]:`, `[Assistant]:`, `[Assistant tool calls]:`,
+`[Tool result]:`; `[System]:` stands for system messages and for user messages that no person wrote.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Layout(Struct, frozen=True):
 
 
 SECTIONS: Final = Layout(tuple((heading, () if heading == PROGRESS else (heading,)) for heading in HEADINGS))
-"""The headings of behaviour.md, "A compaction"."""
+"""The headings of docs/dev/behaviour.md, "A compaction"."""
 
 EVMTS: Final = Layout(
     (

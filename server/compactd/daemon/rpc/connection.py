@@ -34,7 +34,7 @@ CANCEL_S = 5.0
 """How long work that was cancelled may take to end; then it is answered for."""
 
 DRAIN_S = 60.0
-"""How long running work may go on after the client has ended (contract, Transport)."""
+"""How long running work may go on after the client has ended (docs/dev/contract.md, "Transport")."""
 
 SLICE_S = 0.002
 """How long messages are handled before timers and workers have a turn: a fifth of what may hold the loop."""

@@ -10,10 +10,10 @@ from msgspec import Struct
 from compactd.daemon.rpc.ids import NULL_ID, SNIFFED_BYTES, sniff_id
 
 FRAME_LIMIT_BYTES = 64 * 1024 * 1024
-"""A larger message is refused with 1009 and never held (contract, Transport)."""
+"""A larger message is refused with 1009 and never held (docs/dev/contract.md, "Transport")."""
 
 LENGTH_LIMIT_BYTES = 4 * 1024**3
-"""A larger length is no length but noise: it ends the connection (contract, Transport)."""
+"""A larger length is no length but noise: it ends the connection (docs/dev/contract.md, "Transport")."""
 
 HEADER_LIMIT_BYTES = 8 * 1024
 """Of one header block. Stock clients send under 100."""

@@ -8,7 +8,7 @@ NULL_ID = b"null"
 """The id of an answer to something whose id could not be read."""
 
 SNIFFED_BYTES = 256
-"""How much of a body that is not held is looked at for its id (contract, Transport)."""
+"""How much of a body that is not held is looked at for its id (docs/dev/contract.md, "Transport")."""
 
 ID_STARTS = frozenset(b'"-0123456789n')
 """The first byte of a value that may be an id: a string, a number (also a float) or null."""

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     import asyncio
 
 UNSENT_LIMIT_BYTES = 64 * 1024 * 1024
-"""Above it the daemon stops reading and handling until the client has read (contract, Transport)."""
+"""Above it the daemon stops reading and handling until the client has read (docs/dev/contract.md,
+"Transport")."""
 
 UNHANDLED_LIMIT_BYTES = 8 * 1024 * 1024
 """Of complete messages that were read and not yet handled; above it the reader waits."""

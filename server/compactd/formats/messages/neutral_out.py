@@ -44,7 +44,8 @@ def encode_message(message: Message) -> bytes:
 
 
 def _meta(meta: Meta | None) -> object:
-    """A summary's `meta` has both lists of files, empty ones too (opal.md, "4. Replace Messages")."""
+    """A summary's `meta` has both lists of files, empty ones too (docs/specs.md, "opal.md", "4. Replace
+    Messages")."""
     if meta is None or meta.type != "compaction_summary":
         return meta
     given: dict[str, object] = msgspec.to_builtins(meta)

@@ -207,7 +207,7 @@ def from_result(call_id: str) -> str:
 
 
 def system_message_text(texts: Iterable[str]) -> str:
-    """A system message in the middle, as a user's text (behaviour.md, "Time travel")."""
+    """A system message in the middle, as a user's text (docs/dev/behaviour.md, "Time travel")."""
     return "\n".join(("<system-message>", *texts, "</system-message>"))
 
 

@@ -45,7 +45,7 @@ def test_the_file_holds_one_model_a_line_in_the_order_that_a_build_writes() -> N
 @pytest.mark.parametrize(
     ("model", "provider", "window", "cap", "output"),
     [
-        # registry.md: a million only with the context-1m beta; models.dev of August 2026 says otherwise.
+        # Anthropic: a million only with the context-1m beta; models.dev of August 2026 says otherwise.
         ("claude-sonnet-4-5", None, 200_000, None, 64_000),
         ("claude-sonnet-4-5-20250929", "anthropic", 200_000, None, 64_000),
         ("claude-opus-4-6", "anthropic", 1_000_000, None, 128_000),

@@ -35,18 +35,19 @@ def keep_at(trigger: Trigger, window: int, **given: object) -> int | None:
 @pytest.mark.parametrize(
     ("profile", "window", "fits", "due"),
     [
-        # opal.md, "Auto-Compaction": estimated context ≥ 80 % of the window.
+        # docs/specs.md, "opal.md", "Auto-Compaction": estimated context ≥ 80 % of the window.
         ("opal", known(200_000), 159_999, 160_000),
         ("default", known(200_000), 159_999, 160_000),
         ("default", known(1001), 800, 801),
-        # go-agent.md, "How It Works": context_tokens > 200000 − 16384.
+        # docs/specs.md, "go-agent.md", "How It Works": context_tokens > 200000 − 16384.
         ("go-agent", known(200_000), 183_616, 183_617),
-        # klaude-code.md, "Threshold-based": 25 % of a small limit.
+        # docs/specs.md, "klaude-code.md", "Threshold-based": 25 % of a small limit.
         ("klaude", known(200_000), 183_616, 183_617),
         ("klaude", known(32_000), 24_000, 24_001),
         ("evmts", known(200_000), 160_000, 160_001),
         ("evmts", Window(), 150_000, 150_001),
-        # opencode.md, "Algorithm": input limit, or context − min(output limit, 32000), or 32000.
+        # docs/specs-evmts-opencode.md, "opencode.md", "Algorithm": input limit, or context − min(output
+        # limit, 32000), or 32000.
         ("opencode", known(200_000), 168_000, 168_001),
         ("opencode", Window(window=200_000, confidence="fact", output_limit=8_000), 192_000, 192_001),
         ("opencode", Window(window=200_000, confidence="fact", output_limit=64_000), 168_000, 168_001),
@@ -282,7 +283,8 @@ def test_a_report_of_an_earlier_context_is_no_base() -> None:
 
 
 def test_opal_keeps_a_quarter_when_automatic_a_fifth_in_an_overflow_20000_when_manual() -> None:
-    # opal.md, "Auto-Compaction" (÷ 4), "Overflow Recovery" (÷ 5), "1. Find Cut Point" (20,000).
+    # docs/specs.md, "opal.md", "Auto-Compaction" (÷ 4), "Overflow Recovery" (÷ 5), "1. Find Cut Point"
+    # (20,000).
     assert keep_at("threshold", 200_000, profile="opal") == 50_000
     assert keep_at("overflow", 200_000, profile="opal") == 40_000
     assert keep_at("silent_overflow", 200_000, profile="opal") == 40_000

@@ -207,7 +207,7 @@ SPLIT = "U90 A90 U90 A90 T90 A90 A90 A90 T90"
 
 
 def test_a_split_turn_asks_for_two_summaries_at_once_and_merges_them_under_headings() -> None:
-    # opal.md, "2. Detect Split Turns": history summary and turn-prefix summary.
+    # docs/specs.md, "opal.md", "2. Detect Split Turns": history summary and turn-prefix summary.
     asked, end = run(
         SPLIT, [(Reply(text=GOOD), Reply(text="- tried the cache"))], replace(ASKED, keep_recent=100)
     )
@@ -473,7 +473,7 @@ def test_facts_that_a_models_summary_lost_are_added_under_critical_context_and_c
 
 
 def test_evmts_puts_its_markers_around_the_summary() -> None:
-    # evmts-32.md, "compaction-algorithm".
+    # docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-algorithm".
     end = drafted("U90 A90 U90 A90 U90 A90 U90 A90", [], CompactRequest(strategy="truncate"), profile="evmts")
 
     assert end.summary.startswith("[Conversation Summary]\n")
@@ -491,7 +491,7 @@ def test_under_evmts_the_end_marker_stands_last_in_an_extract_too() -> None:
 
 
 def test_truncate_says_how_many_messages_of_which_role_it_were() -> None:
-    # opal.md, "3. Generate Summary", `:truncate`.
+    # docs/specs.md, "opal.md", "3. Generate Summary", `:truncate`.
     end = drafted("U90 A90 T90 A90 U90 A90", [], CompactRequest(strategy="truncate", keep_messages=2))
 
     assert end.summary == f"{LEAD}\n\n[Compacted 4 messages: 1 user, 2 assistant, 1 tool]"

@@ -102,7 +102,8 @@ def test_the_walk_stops_where_the_total_exceeds_keep_or_reaches_it() -> None:
 
 
 def test_opal_moves_a_stop_forward_to_the_next_user_message() -> None:
-    # opal.md, "1. Find Cut Point": "the nearest user message boundary at or after that point".
+    # docs/specs.md, "opal.md", "1. Find Cut Point": "the nearest user message boundary at or after that
+    # point".
     assert moved("U9 A9 U9 A9 T9 U9 A9", 3) == 5
     assert moved("U9 A9 U9 A9 T9 U9 A9", 2) == 2
     assert moved("U9 A9 B9 A9", 1) == 2
@@ -124,7 +125,8 @@ def test_where_the_last_compaction_cut_no_other_cut_is_looked_for() -> None:
 
 
 def test_go_agent_moves_back_to_a_user_message_and_mid_turn_only_in_the_newest_turn() -> None:
-    # go-agent.md, "Cut Point Rules": user boundaries; mid-turn where the newest single turn exceeds keep.
+    # docs/specs.md, "go-agent.md", "Cut Point Rules": user boundaries; mid-turn where the newest single turn
+    # exceeds keep.
     assert moved("U9 A9 T9 U9 A9 T9 U9 A9", 5, GO_AGENT) == 3
     assert moved("U9 A9 U9 A9 T9 A9 T9", 6, GO_AGENT) == 5
     assert moved("U9 A9 T9 A9 T9 U9", 4, GO_AGENT) == 3, "no user message leaves anything: the assistant"

@@ -19,7 +19,7 @@ AUTO = CompactRequest(trigger="threshold")
 FORCED = CompactRequest(force=True)
 
 EXAMPLE = "U40 A60 T200 A50 U30 A20 T90 A20 T70 A20 T140 A30"
-"""behaviour.md, "Worked example": window 1000, system and tools 100, keep 250."""
+"""docs/dev/behaviour.md, "Worked example": window 1000, system and tools 100, keep 250."""
 
 
 def planned(notation: str, request: CompactRequest = AUTO, **given: object) -> Plan:
@@ -82,7 +82,8 @@ def test_the_same_view_gives_the_same_plan() -> None:
 
 
 def test_a_manual_compaction_of_opal_keeps_20000_tokens() -> None:
-    # opal.md, "1. Find Cut Point": default keep_recent_tokens 20,000; the total must exceed it.
+    # docs/specs.md, "opal.md", "1. Find Cut Point": default keep_recent_tokens 20,000; the total must exceed
+    # it.
     exactly, above = "U90 A900 U100 A9900 U100 A9900", "U90 A900 U100 A9901 U100 A9900"
 
     assert planned(exactly, CompactRequest(), profile="opal").first_kept == "e3"
@@ -125,7 +126,8 @@ def test_everything_within_the_budget_is_nothing_to_compact() -> None:
 
 
 def test_evmts_says_in_its_specs_words_that_a_conversation_is_too_short() -> None:
-    # evmts-32.md, "compaction-algorithm": len(messages) <= preserve_count + 1.
+    # docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-algorithm": len(messages) <= preserve_count +
+    # 1.
     six, seven = "U99 A99 U99 A99 U99 A99", "U99 A99 U99 A99 U99 A99 U99"
 
     assert reason(six, CompactRequest(), profile="evmts") == "Not enough messages to compact"
@@ -146,7 +148,7 @@ def test_only_the_newest_request_before_the_kept_turns_is_nothing_to_compact() -
 
 
 def test_forced_all_but_the_last_two_messages_go_where_no_valid_cut_exists() -> None:
-    # opal.md, "1. Find Cut Point": "If no valid cut point exists and force: true".
+    # docs/specs.md, "opal.md", "1. Find Cut Point": "If no valid cut point exists and force: true".
     made = planned("U90 A90 U90 A90", FORCED)
 
     assert (made.removed, made.kept) == (("e1", "e2"), ("e3", "e4"))
@@ -166,7 +168,7 @@ def test_force_changes_nothing_where_a_valid_cut_exists() -> None:
 
 @pytest.mark.parametrize("trigger", ["overflow", "silent_overflow"])
 def test_an_overflow_is_forced_and_keeps_a_fifth(trigger: str) -> None:
-    # opal.md, "Overflow Recovery": keep_recent_tokens = contextWindow / 5 and force: true.
+    # docs/specs.md, "opal.md", "Overflow Recovery": keep_recent_tokens = contextWindow / 5 and force: true.
     notation = "U100 A100 U100 A100 U100 A100 U100 A100"
     request = CompactRequest(trigger=trigger)  # type: ignore[arg-type]
 
@@ -193,7 +195,8 @@ def test_with_nothing_that_could_go_even_force_does_nothing() -> None:
 def test_a_prefix_of_five_messages_is_split_and_one_of_four_is_not(
     notation: str, prefix: tuple[str, ...]
 ) -> None:
-    # opal.md, "2. Detect Split Turns": prefix ≥ 5 messages, the turn's user message included.
+    # docs/specs.md, "opal.md", "2. Detect Split Turns": prefix ≥ 5 messages, the turn's user message
+    # included.
     made = planned(notation, keep(100))
 
     assert made.prefix == prefix

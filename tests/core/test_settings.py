@@ -36,8 +36,8 @@ def test_without_layers_the_settings_are_those_of_default_and_say_so() -> None:
 def test_default_is_opals_numbers_with_the_guess_at_sixty_percent_and_extract_without_a_model() -> None:
     default, opal = PROFILES["default"], PROFILES["opal"]
 
-    # opal.md, "Auto-Compaction", "1. Find Cut Point", "2. Detect Split Turns", "Overflow Recovery",
-    # "Context Window Sizes", "3. Generate Summary".
+    # docs/specs.md, "opal.md", "Auto-Compaction", "1. Find Cut Point", "2. Detect Split Turns", "Overflow
+    # Recovery", "Context Window Sizes", "3. Generate Summary".
     assert opal.rules.trigger == Ratio(ratio=0.8, of="window")
     assert opal.rules.inclusive
     assert opal.rules.keep == KeepShare(divisor=4, manual_tokens=20_000)

@@ -1,5 +1,5 @@
-"""The laws (behaviour.md, "Laws") on real sessions of Claude Code and pi, with the daemon killed between
-any two steps: what people's agents really said, sizes and oddities included."""
+"""The laws (docs/dev/behaviour.md, "Laws") on real sessions of Claude Code and pi, with the daemon killed
+between any two steps: what people's agents really said, sizes and oddities included."""
 
 from __future__ import annotations
 

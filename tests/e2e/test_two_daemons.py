@@ -12,7 +12,7 @@ from e2e.conftest import Spawn
 from e2e.talk import CHARS4, assistant, turns, user
 
 FOLLOW_S = 1.0
-"""What contract.md promises to whoever reads along."""
+"""What docs/dev/contract.md promises to whoever reads along."""
 
 
 def started(daemon: Daemon, session: str, **params: object) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""A user's own data comes back as it came, byte for byte where it was JSON (contract.md, Transport)."""
+"""A user's own data comes back as it came, byte for byte where it was JSON (docs/dev/contract.md,
+"Transport")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on while a long compaction runs, and what does not (contract.md, Transport).
+"""What goes on while a long compaction runs, and what does not (docs/dev/contract.md, "Transport").
 
 "While" is told by the order of what the daemon sends, not by a clock: an answer that stands before the
 `compaction_end` was given during the compaction.

@@ -1,4 +1,4 @@
-"""The worked example of the design (behaviour.md, "A compaction"), number by number, over the wire.
+"""The worked example of the design (docs/dev/behaviour.md, "A compaction"), number by number, over the wire.
 
 Window 1000, system prompt 100, kept 250 = window ÷ 4. U user, A assistant, T tool result, in tokens: e1 U40 ·
 e2 A60 · e3 T200 · e4 A50 · e5 U30 · e6 A20 · e7 T90 · e8 A20 · e9 T70 · e10 A20 · e11 T140 · e12 A30.

@@ -1,4 +1,4 @@
-"""What a test looks at of a session, and the laws that every view keeps (behaviour.md, "Laws")."""
+"""What a test looks at of a session, and the laws that every view keeps (docs/dev/behaviour.md, "Laws")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A session's life in this process: what a client may do to it, and the laws that hold after each step.
 
-The laws are those of behaviour.md, "Laws"; docs/laws.md says which test keeps which.
+The laws are those of docs/dev/behaviour.md, "Laws"; docs/laws.md says which test keeps which.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from formats.rendered import problems
 from laws.quiet_world import Quiet, done
 
 MOST_ATTEMPTS = 3
-"""Smaller requests after a rejection (behaviour.md, "Overflow")."""
+"""Smaller requests after a rejection (docs/dev/behaviour.md, "Overflow")."""
 
 SNUG = GivenSettings(context_window=4_000)
 

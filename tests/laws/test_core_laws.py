@@ -1,4 +1,4 @@
-"""Laws of the engine that hold for any conversation (behaviour.md, "Laws")."""
+"""Laws of the engine that hold for any conversation (docs/dev/behaviour.md, "Laws")."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One session over many daemons: whatever is asked, in whatever order, with kills, restarts and torn files.
 
-Laws 1, 2, 3, 4, 5, 6 and 9 over the wire, under every profile (behaviour.md, "Laws"). At the end of each life
-its journal is cut at any byte, as a disk that lies does.
+Laws 1, 2, 3, 4, 5, 6 and 9 over the wire, under every profile (docs/dev/behaviour.md, "Laws"). At the end of
+each life its journal is cut at any byte, as a disk that lies does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What is kept from one plan to the next changes none: law 8 (behaviour.md, "Laws"), whatever came."""
+"""What is kept from one plan to the next changes none: law 8 (docs/dev/behaviour.md, "Laws"), whatever
+came."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Whatever the server answers, whatever tools and clients do meanwhile: each prompt ends, once.
 
-(behaviour.md, laws 1, 3, 4; the contract's events.)
+(docs/dev/behaviour.md, laws 1, 3, 4; the contract's events.)
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The daemon's own loop over sixty turns with tools, for each wire, with a model that runs out of room.
 
 It overflows in the provider's words, by its code, in silence, and in the middle of a stream; every request
-that the server saw is written down. (behaviour.md, "Overflow", laws 1, 3, 4, 6.)
+that the server saw is written down. (docs/dev/behaviour.md, "Overflow", laws 1, 3, 4, 6.)
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The daemon's own loop under every profile and over every wire, against a server with less room than anybody
-said. (behaviour.md, "Overflow", laws 1, 3 and 6.)"""
+said. (docs/dev/behaviour.md, "Overflow", laws 1, 3 and 6.)"""
 
 from __future__ import annotations
 

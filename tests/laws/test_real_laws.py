@@ -1,5 +1,5 @@
 """The laws under every profile on real sessions: what people's agents really said, in windows too small
-for it. (behaviour.md, "Laws"; whole sessions, over the wire: tests/e2e/test_real_sessions.py.)"""
+for it. (docs/dev/behaviour.md, "Laws"; whole sessions, over the wire: tests/e2e/test_real_sessions.py.)"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The laws over the wire: whatever a client does in whatever order, with the daemon killed in between.
 
 Law 4: nothing acknowledged is lost. Law 6: the newest request is in the view. Law 9: a restart changes
-nothing. (behaviour.md, "Laws".) And law 1 on the way: every view is valid for every provider.
+nothing. (docs/dev/behaviour.md, "Laws".) And law 1 on the way: every view is valid for every provider.
 """
 
 from __future__ import annotations

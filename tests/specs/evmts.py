@@ -1,4 +1,4 @@
-"""What the tests of evmts-32.md share."""
+"""What the tests of docs/specs-evmts-opencode.md, "evmts-32.md" share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The numbers of the five specs, from their own text and from behaviour.md's bounds: not our code."""
+"""The numbers of the five specs, from their own text and from docs/dev/behaviour.md's bounds: not our
+code."""
 
 from __future__ import annotations
 
@@ -26,12 +27,12 @@ WINDOWS = (
 
 
 def reserved(window: int, reserve: int, keep: int) -> int:
-    """behaviour.md, "Bounds": exact while keep + reserve ≤ window ÷ 2, else at most window ÷ 4."""
+    """docs/dev/behaviour.md, "Bounds": exact while keep + reserve ≤ window ÷ 2, else at most window ÷ 4."""
     return reserve if 2 * (keep + reserve) <= window else min(reserve, window // 4)
 
 
 def kept(threshold: int, keep: int) -> int:
-    """behaviour.md, "Bounds": at most threshold ÷ 2."""
+    """docs/dev/behaviour.md, "Bounds": at most threshold ÷ 2."""
     return min(keep, threshold // 2)
 
 
@@ -57,7 +58,8 @@ BACK_TO_USER = {"user": 4, "assistant": 4}
 ANYWHERE = {"user": 4, "assistant": 3}
 
 SPECS = {
-    # opal.md: "estimated context ≥ 80% of context window", "contextWindow / 4", "/ 5", "Default 20,000".
+    # docs/specs.md, "opal.md": "estimated context ≥ 80% of context window", "contextWindow / 4", "/ 5",
+    # "Default 20,000".
     "default": Spec(
         first_due=lambda w: -(-4 * w // 5),
         keep=lambda w: w // 4,
@@ -67,7 +69,7 @@ SPECS = {
         lands=FORWARD,
         inclusive=True,
     ),
-    # go-agent.md: "context_tokens > context_window - reserve_tokens", 16384, 20000.
+    # docs/specs.md, "go-agent.md": "context_tokens > context_window - reserve_tokens", 16384, 20000.
     "go-agent": Spec(
         first_due=lambda w: w - reserved(w, 16_384, 20_000) + 1,
         keep=lambda w: kept(w - reserved(w, 16_384, 20_000), 20_000),
@@ -76,7 +78,8 @@ SPECS = {
         at_or_above=True,
         lands=BACK_TO_USER,
     ),
-    # klaude-code.md: "current_tokens > context_limit - reserve_tokens", 16384 or 25 %, 20000 or 35 %.
+    # docs/specs.md, "klaude-code.md": "current_tokens > context_limit - reserve_tokens", 16384 or 25 %, 20000
+    # or 35 %.
     "klaude": Spec(
         first_due=lambda w: w - min(16_384, w // 4) + 1,
         keep=lambda w: min(20_000, 35 * w // 100),
@@ -85,7 +88,8 @@ SPECS = {
         at_or_above=True,
         lands=ANYWHERE,
     ),
-    # evmts-32.md: above `model_auto_compact_token_limit`; behaviour.md: by default 80 % of the window.
+    # docs/specs-evmts-opencode.md, "evmts-32.md": above `model_auto_compact_token_limit`;
+    # docs/dev/behaviour.md: by default 80 % of the window.
     "evmts": Spec(
         first_due=lambda w: 4 * w // 5 + 1,
         keep=lambda w: 0,
@@ -94,7 +98,7 @@ SPECS = {
         at_or_above=False,
         lands=ANYWHERE,
     ),
-    # opencode.md: "count > usable", usable = context − 32000.
+    # docs/specs-evmts-opencode.md, "opencode.md": "count > usable", usable = context − 32000.
     "opencode": Spec(
         first_due=lambda w: w - reserved(w, 32_000, 0) + 1,
         keep=lambda w: 0,
@@ -108,7 +112,7 @@ SPECS["opal"] = SPECS["default"]
 
 
 def first_over(window: int) -> int:
-    """behaviour.md: used + min(1024, window ÷ 16) > window."""
+    """docs/dev/behaviour.md: used + min(1024, window ÷ 16) > window."""
     return window - min(1024, window // 16) + 1
 
 
@@ -123,8 +127,8 @@ class Step(NamedTuple):
 
 
 def spec_cut(profile: str, steps: Sequence[Step], keep: int) -> int | None:
-    """Where a spec cuts these messages, written down from its text and behaviour.md's profile table; none
-    where it cuts nothing. The cut's message is the first that stays."""
+    """Where a spec cuts these messages, written down from its text and docs/dev/behaviour.md's profile table;
+    none where it cuts nothing. The cut's message is the first that stays."""
     total, stop = 0, None
     for index in range(len(steps) - 1, -1, -1):
         total += steps[index].tokens

@@ -1,4 +1,4 @@
-"""What the tests of opencode.md share."""
+"""What the tests of docs/specs-evmts-opencode.md, "opencode.md" share."""
 
 from __future__ import annotations
 

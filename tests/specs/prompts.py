@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 
 MERGES = {
-    # go-agent.md: "merge the old summary with the new messages, producing a single coherent document. This
-    # prevents information loss"; opal.md: "merge new information rather than re-summarize from scratch".
+    # docs/specs.md, "go-agent.md": "merge the old summary with the new messages, producing a single coherent
+    # document. This prevents information loss"; docs/specs.md, "opal.md": "merge new information rather than
+    # re-summarize from scratch".
     "merge": r"\bmerge\b",
     "a single document": r"\b(one|single)( coherent)? (summary|document)\b",
     "not from scratch": r"\bnot (re-?)?summari[sz]e the (old|earlier |previous )?summary\b|\bfrom scratch\b",
@@ -34,7 +35,7 @@ PREFIX = {
 }
 
 EVMTS = {
-    # evmts-32.md, "compaction-prompt".
+    # docs/specs-evmts-opencode.md, "evmts-32.md", "compaction-prompt".
     "KEY DECISIONS": ("important choices", "made", "conversation"),
     "FILE CONTEXT": ("files", "read", "edited", "created"),
     "CODE CHANGES": ("modif", "code"),
@@ -44,7 +45,7 @@ EVMTS = {
 """Under each heading, words of what the spec wants there."""
 
 OPENCODE_TASK = {
-    # opencode.md, "Default Summary Prompt".
+    # docs/specs-evmts-opencode.md, "opencode.md", "Default Summary Prompt".
     "a detailed prompt": r"\bdetailed prompt\b",
     "for continuing the conversation above": r"\bcontinu.*\bconversation above|\babove\b.*\bcontinu",
     "helpful information": r"\bhelp",
@@ -56,7 +57,7 @@ OPENCODE_TASK = {
 }
 
 OPENCODE_AGENT = {
-    # opencode.md, "Compaction Agent Prompt".
+    # docs/specs-evmts-opencode.md, "opencode.md", "Compaction Agent Prompt".
     "detailed but concise": r"\bdetailed\b.*\bconcise\b",
     "completed actions": r"\bcompleted\b",
     "work in progress": r"\b(in progress|under way)\b",

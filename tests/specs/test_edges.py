@@ -71,7 +71,7 @@ SIZES: dict[str, Callable[[int], int]] = {
     "evmts": lambda trailing: 11 + 13 + trailing,
     "opencode": lambda trailing: 600 + 30 + 40,
 }
-"""behaviour.md, the rows "size: base" and "size: what came after the report"."""
+"""docs/dev/behaviour.md, the rows "size: base" and "size: what came after the report"."""
 
 
 @EACH
@@ -161,7 +161,7 @@ UNKNOWN = {
     "evmts": 150_001,
     "opencode": None,
 }
-"""The first size that is due where nobody knows the window (behaviour.md, "unknown window")."""
+"""The first size that is due where nobody knows the window (docs/dev/behaviour.md, "unknown window")."""
 
 
 @EACH

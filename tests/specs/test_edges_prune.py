@@ -1,7 +1,7 @@
 """Every prune at its exact edge: what is protected, what is worth it, which turns; under each profile.
 
-opencode.md, "Phase 2: Pruning" (PRUNE_MINIMUM, PRUNE_PROTECT, both strict); any profile that is told to
-prune does it so.
+docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning" (PRUNE_MINIMUM, PRUNE_PROTECT, both strict);
+any profile that is told to prune does it so.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""evmts-32.md, the objective and the functional requirements, sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "evmts-32.md", the objective and the functional requirements, sentence by
+sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def test_a_summary_takes_fewer_tokens_than_what_it_stands_for(daemon: Daemon) ->
 
 
 def test_deviation_a_compaction_that_would_not_shrink_the_request_is_none(daemon: Daemon) -> None:
-    # The spec compacts seven messages of one token; behaviour.md, law 2: what would not shrink is left.
+    # The spec compacts seven messages of one token; docs/dev/behaviour.md, law 2: what would not shrink is
+    # left.
     session = filled(daemon, *[user(1) if n % 2 else assistant(1) for n in range(7)])
 
     done = compact(daemon, session)
@@ -88,7 +90,7 @@ def test_the_threshold_is_80_percent_of_the_window_where_no_limit_is_set_and_ano
 
 
 def test_where_the_window_is_unknown_the_threshold_is_150000(daemon: Daemon) -> None:
-    # behaviour.md, "unknown window": the constant of the spec's own code.
+    # docs/dev/behaviour.md, "unknown window": the constant of the spec's own code.
     session = started(daemon, "evmts", model="acme/unheard-of-9", persist=False)
 
     kinds = [append(daemon, session, user(n))["decision"]["kind"] for n in (150_000, 1)]

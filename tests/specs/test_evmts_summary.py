@@ -1,7 +1,8 @@
-"""evmts-32.md, the algorithm and its prompt, sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "evmts-32.md", the algorithm and its prompt, sentence by sentence, over the
+wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def test_a_conversation_of_at_most_n_plus_1_messages_is_too_short(
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_a_count_of_messages_below_one_is_refused(daemon: Daemon, count: int) -> None:
-    # The spec's slice takes 0 for all and a negative one for the first: seed-systems.md, R15.
+    # The spec's slice takes 0 for all and a negative one for the first (docs/regressions.md, "R1 to R29",
+    # R15).
     session = filled(daemon)
 
     assert daemon.refusal("session/compact", session_id=session, preserve_count=count).code == -32602
@@ -58,7 +60,7 @@ def test_deviation_the_cut_moves_back_where_it_would_part_a_call_from_its_result
 
 
 def test_deviation_the_newest_request_stays_where_it_is_older_than_the_last_n(daemon: Daemon) -> None:
-    # behaviour.md, law 6.
+    # docs/dev/behaviour.md, law 6.
     steps = [message for n in range(4) for message in (assistant(50, f"t{n}"), result(f"t{n}", 100))]
     session = filled(daemon, *turns(4, 200), user(20, content="And the tests?"), *steps)
 
@@ -129,7 +131,7 @@ def test_the_summary_stands_between_the_specs_markers(
 
 
 def test_deviation_the_summary_is_a_users_message_not_a_systems(daemon: Daemon) -> None:
-    # behaviour.md, "The summary message": providers reject or misread a system message in a list.
+    # docs/dev/behaviour.md, "The summary message": providers reject or misread a system message in a list.
     session = filled(daemon)
     compact(daemon, session)
 

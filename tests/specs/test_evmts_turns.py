@@ -1,7 +1,8 @@
-"""evmts-32.md, the command, the automatic compaction, the criteria, sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "evmts-32.md", the command, the automatic compaction, the criteria, sentence
+by sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def test_before_a_message_is_processed_what_is_above_the_limit_is_compacted(daem
 
 
 def test_the_size_is_our_count_of_the_session_and_no_report(daemon: Daemon) -> None:
-    # behaviour.md, "size: base": under evmts the estimate.
+    # docs/dev/behaviour.md, "size: base": under evmts the estimate.
     session = filled(daemon, model_auto_compact_token_limit=5000)
 
     decision = append(daemon, session, assistant(10), usage=report(60_000))["decision"]

@@ -1,4 +1,5 @@
-"""The go-agent's spec, go-agent.md, to the end of its "Configuration", over the wire. Profile `go-agent`.
+"""The go-agent's spec, docs/specs.md, "go-agent.md", to the end of its "Configuration", over the wire.
+Profile `go-agent`.
 
 Goes on in `test_go_agent_summary.py`. Its settings from every layer are in `test_settings_names.py`, its
 edges on every window in `test_edges*.py`.

@@ -1,4 +1,5 @@
-"""The go-agent's spec, go-agent.md, from "Summary Format" to its end, over the wire. Profile `go-agent`."""
+"""The go-agent's spec, docs/specs.md, "go-agent.md", from "Summary Format" to its end, over the wire. Profile
+`go-agent`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""klaude's spec, klaude-code.md, to the end of "Trigger Locations", over the wire. Profile `klaude`.
+"""klaude's spec, docs/specs.md, "klaude-code.md", to the end of "Trigger Locations", over the wire. Profile
+`klaude`.
 
 Goes on in `test_klaude_history.py`. Its edges on every window are in `test_edges*.py`.
 """

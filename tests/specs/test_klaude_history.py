@@ -1,4 +1,5 @@
-"""klaude's spec, klaude-code.md, from "Compaction Process" to its end, over the wire. Profile `klaude`."""
+"""klaude's spec, docs/specs.md, "klaude-code.md", from "Compaction Process" to its end, over the wire.
+Profile `klaude`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What every profile's summariser is asked for when there is an earlier summary: go-agent.md, "Incremental
-Compaction"; opal.md, "Iterative updates"."""
+"""What every profile's summariser is asked for when there is an earlier summary: docs/specs.md,
+"go-agent.md", "Incremental Compaction"; docs/specs.md, "opal.md", "Iterative updates"."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Opal's spec, opal.md, from its start to "Detect Split Turns": what is measured, when, and where it is cut.
+"""Opal's spec, docs/specs.md, "opal.md", from its start to "Detect Split Turns": what is measured, when, and
+where it is cut.
 
 Profile `opal` is the spec; `default` has the same numbers and must pass too. Goes on in
 `test_opal_summary.py`. Every number's edge on every window is in `test_edges.py`.

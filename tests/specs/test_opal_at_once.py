@@ -1,4 +1,5 @@
-"""opal.md, "Overflow Recovery", 3: "The turn is retried immediately", on a loop whose clock we read.
+"""docs/specs.md, "opal.md", "Overflow Recovery", 3: "The turn is retried immediately", on a loop whose clock
+we read.
 
 Over the wire nothing but a clock could tell a wait from a loaded machine. Here time passes only if the loop
 has nothing to do.

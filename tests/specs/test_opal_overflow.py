@@ -1,4 +1,5 @@
-"""Opal's spec, opal.md, from "Overflow Recovery" to its end: overflow, windows, manual compaction.
+"""Opal's spec, docs/specs.md, "opal.md", from "Overflow Recovery" to its end: overflow, windows, manual
+compaction.
 
 Begins in `test_opal.py` and `test_opal_summary.py`.
 """

@@ -1,4 +1,5 @@
-"""Opal's spec, opal.md, from "Generate Summary" to "Cumulative File-Op Tracking": what the summary is.
+"""Opal's spec, docs/specs.md, "opal.md", from "Generate Summary" to "Cumulative File-Op Tracking": what the
+summary is.
 
 Begins in `test_opal.py`, goes on in `test_opal_overflow.py`.
 """

@@ -1,7 +1,8 @@
-"""opencode.md, the three phases and the first of them, sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "opencode.md", the three phases and the first of them, sentence by sentence,
+over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def test_a_context_of_0_is_unlimited_and_a_refusal_is_still_answered(daemon: Dae
 
 
 def test_after_a_refusal_without_figures_an_unknown_context_is_128000(daemon: Daemon) -> None:
-    # behaviour.md, "unknown window": where the spec would be refused again and again.
+    # docs/dev/behaviour.md, "unknown window": where the spec would be refused again and again.
     session = started(daemon, "opencode", model="acme/unheard-of-9", persist=False)
     append(daemon, session, *turns(20, 1000))
 
@@ -137,7 +138,8 @@ def test_what_came_after_the_finished_answer_is_not_added(daemon: Daemon) -> Non
 def test_deviation_what_exceeds_the_models_limit_is_compacted_whatever_the_formula_says(
     daemon: Daemon,
 ) -> None:
-    # behaviour.md, "over": cache writes and what came after do not count for the spec, but fill the window.
+    # docs/dev/behaviour.md, "over": cache writes and what came after do not count for the spec, but fill the
+    # window.
     session = started(daemon, "opencode", model=MODEL, persist=False)
     append(daemon, session, *turns(5, 200), usage=usage(100_000, 100, write=110_000))
 

@@ -1,7 +1,7 @@
-"""opencode.md, "Phase 2: Pruning", sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "opencode.md", "Phase 2: Pruning", sentence by sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def test_the_parts_of_one_message_go_newest_first(daemon: Daemon) -> None:
 
 
 def test_deviation_it_stops_altogether_at_what_is_pruned_already(daemon: Daemon) -> None:
-    # behaviour.md, "Prune": as its source; the pseudo-code's `break` leaves only the message's own parts,
-    # and would prune e3 here.
+    # docs/dev/behaviour.md, "Prune": as its source; the pseudo-code's `break` leaves only the message's own
+    # parts, and would prune e3 here.
     session = with_output(daemon, *outputs(30_000, 30_000, 40_000))
     daemon.call("session/pin", session_id=session, entry_ids=["e3"])
     first = pruned(daemon, session)

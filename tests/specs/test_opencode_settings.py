@@ -1,7 +1,7 @@
-"""opencode.md, "Configuration", sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "opencode.md", "Configuration", sentence by sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations

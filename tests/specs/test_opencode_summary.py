@@ -1,7 +1,7 @@
-"""opencode.md, "Phase 3: Summarization", sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "opencode.md", "Phase 3: Summarization", sentence by sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_the_agents_model_summarises_or_else_the_users(daemon: Daemon, server: L
 
 
 def test_a_workspaces_file_names_no_summariser(daemon: Daemon, server: Loopback, tmp_path: Path) -> None:
-    # behaviour.md, "Summarise": the user does, or the session's start, or the request.
+    # docs/dev/behaviour.md, "Summarise": the user does, or the session's start, or the request.
     (tmp_path / ".compactd.toml").write_text(f'[compaction]\nmodel = "{MODEL}"\n', "utf-8")
     settings = {"profile": "opencode", "context_window": 100_000, **CHARS4}
     session = daemon.call("session/start", compaction=settings, working_dir=str(tmp_path))["session_id"]
@@ -83,7 +83,7 @@ def test_the_summary_message_is_marked_as_one(daemon: Daemon) -> None:
 
 
 def test_deviation_the_summary_is_a_users_message_not_an_assistants(daemon: Daemon) -> None:
-    # behaviour.md, "The summary message".
+    # docs/dev/behaviour.md, "The summary message".
     session = filled(daemon)
     compact(daemon, session)
 
@@ -143,7 +143,8 @@ def test_the_hook_is_asked_and_its_context_or_prompt_takes_part(
 def test_deviation_the_model_gets_all_prior_messages_as_one_transcript(
     daemon: Daemon, server: Loopback
 ) -> None:
-    # behaviour.md, "Summarise": the spec sends the messages as they are, and a dialogue invites to go on.
+    # docs/dev/behaviour.md, "Summarise": the spec sends the messages as they are, and a dialogue invites to
+    # go on.
     numbered = [user(1, content=f"this is number {n:02}. " + "so it went on " * 20) for n in range(12)]
     session = by_a_model(daemon, server, *numbered)
 
@@ -230,7 +231,7 @@ def test_the_daemons_own_loop_goes_on_with_the_summary_and_that_message(
 
 
 def test_a_compaction_answers_whether_the_turn_goes_on(daemon: Daemon) -> None:
-    # The spec's "continue" and "stop". Only what cannot fit stops: behaviour.md, "Commit".
+    # The spec's "continue" and "stop". Only what cannot fit stops: docs/dev/behaviour.md, "Commit".
     goes_on = filled(daemon, **DUE)
     stops = filled(daemon, user(200_000), window=100_000)
 

@@ -1,7 +1,7 @@
 """Opal's, the go-agent's and klaude's own names of settings, from every layer, each answered with its source.
 
-behaviour.md, "Settings": the request › `session/configure` › `session/start` › the client's options › the
-environment › the workspace's file › the user's file › the profile.
+docs/dev/behaviour.md, "Settings": the request › `session/configure` › `session/start` › the client's options
+› the environment › the workspace's file › the user's file › the profile.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ NAMES: dict[str, tuple[Any, Any]] = {
     "reserve_tokens": (4_000, 5_000),
     "keep_recent_tokens": (7_000, 8_000),
 }
-"""go-agent.md, "Configuration" (klaude's and Opal's names are among them): a value, and another one."""
+"""docs/specs.md, "go-agent.md", "Configuration" (klaude's and Opal's names are among them): a value, and
+another one."""
 
 EACH_NAME = pytest.mark.parametrize("name", NAMES)
 EACH_PROFILE = pytest.mark.parametrize("profile", ["default", "opal", "go-agent", "klaude"])

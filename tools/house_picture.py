@@ -2,8 +2,8 @@
 
     python tools/house_picture.py [--check]
 
-`--check` writes nothing and ends with 1 if the picture is stale. An arrow that other arrows imply is left out:
-the picture shows the smallest set of arrows from which all imports follow.
+`--check` writes nothing and ends with 1 if the picture is stale. An arrow that others imply is left out: the
+picture shows the smallest set of arrows from which all imports follow.
 """
 
 from __future__ import annotations

@@ -124,3 +124,32 @@ def test_what_docstrings_and_comments_cite_is_in_the_repository(folder: str) -> 
 )
 def test_a_citation_is_judged_by_what_the_page_has(text: str, wrong: list[str]) -> None:
     assert list(wrong_in(text)) == wrong
+
+
+DEVELOPERS = (ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs" / "dev").rglob("*.md")))
+BASES = ("server/compactd", "tests", "docs", "docs/dev", "")
+"""Where the path of a file in these pages may begin."""
+MADE_AT_RUN_TIME = frozenset((".compactd.toml", "config.toml", "observed.jsonl"))
+
+
+def files_named_in(text: str) -> Iterator[str]:
+    """Paths between backticks that end like a file or a folder; `NAME` stands for a name of one's own."""
+    for path in re.findall(r"`([\w./-]+(?:\.(?:py|md|jsonl|toml|svg)|/))`", text):
+        if "NAME" not in path and path not in MADE_AT_RUN_TIME:
+            yield path
+
+
+def is_there(path: str) -> bool:
+    """A bare file name is looked for in the whole package and in all tests."""
+    if any((ROOT / base / path).exists() for base in BASES):
+        return True
+    return any(next((ROOT / base).rglob(path), None) for base in ("server/compactd", "tests"))
+
+
+@pytest.mark.parametrize("page", DEVELOPERS, ids=lambda page: page.stem)
+def test_files_that_a_page_for_developers_names_are_there(page: Path) -> None:
+    text = page.read_text("utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#:]+)[^)]*\)", text) if not (page.parent / link).exists()]
+
+    assert [path for path in files_named_in(text) if not is_there(path)] == []
+    assert links == []

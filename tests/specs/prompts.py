@@ -20,7 +20,8 @@ MERGES = {
 """What a prompt with an earlier summary must ask for; the last two keep the spec's own sections true."""
 
 SUMMARISES = {
-    # opal.md, "Anti-continuation measures": its rules in the user prompt, and why the transcript is tagged.
+    # docs/specs.md, "opal.md", "Anti-continuation measures": its rules in the user prompt, and why the
+    # transcript is tagged.
     "do not continue": r"\bdo not continue the conversation\b",
     "do not answer": r"\bdo not answer\b",
     "do not act": r"\bdo not call tools\b",
@@ -29,7 +30,7 @@ SUMMARISES = {
 }
 
 PREFIX = {
-    # opal.md, "Turn-prefix summary".
+    # docs/specs.md, "opal.md", "Turn-prefix summary".
     "attempted": r"\bwhat was attempted\b",
     "intermediate results": r"\bintermediate results\b",
 }

@@ -1,7 +1,8 @@
-"""opencode.md, from "Message Filtering" to "Session Summary", sentence by sentence, over the wire.
+"""docs/specs-evmts-opencode.md, "opencode.md", from "Message Filtering" to "Session Summary", sentence by
+sentence, over the wire.
 
-`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and behaviour.md differ, behaviour.md
-wins, and the test says so.
+`docs/specs-evmts-opencode.md` says which test is whose. Where the spec and docs/dev/behaviour.md differ,
+docs/dev/behaviour.md wins, and the test says so.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ def test_an_overflow_is_compacted_and_the_newest_message_is_sent_again(
 
 
 def test_a_provider_that_refuses_every_size_ends_the_turn(daemon: Daemon, server: Loopback) -> None:
-    # Its users' most frequent complaint: it compacts for ever (seed-systems.md, 5).
+    # Its users' most frequent complaint: it compacts for ever.
     server.play(*[Overflow(requested=110_000, limit=100_000)] * 12)
     one = talk(daemon, strategy="extract")
 

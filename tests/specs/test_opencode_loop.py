@@ -84,7 +84,7 @@ def test_whether_a_compaction_was_automatic_is_kept_with_it(daemon: Daemon, auto
 
 
 def test_deviation_what_begins_a_compaction_is_told_and_journalled_but_is_no_message(daemon: Daemon) -> None:
-    # behaviour.md, "Commit": the start is journalled; a message would have to be sent to the model.
+    # docs/dev/behaviour.md, "Commit": the start is journalled; a message would have to be sent to the model.
     session = filled(daemon)
 
     done = compact(daemon, session)

@@ -10,6 +10,7 @@
             ...
 
 Every method of the protocol is a method here, with its params by name and its result as the wire's struct.
+The types of messages can be imported from here, too.
 """
 
 from __future__ import annotations
@@ -28,6 +29,19 @@ from compactd.client.events import (
     RpcError,
 )
 from compactd.client.frames import Json
+from compactd.protocol.messages import (
+    CompactionResult,
+    ContextUsage,
+    Document,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from compactd.client.asynchronous import AsyncClient
@@ -38,12 +52,23 @@ __all__ = [
     "TIMEOUT_S",
     "AsyncClient",
     "Client",
+    "CompactionResult",
+    "ContextUsage",
     "DaemonGone",
+    "Document",
     "Event",
+    "Image",
     "Interrupted",
     "Json",
+    "Message",
     "Params",
     "RpcError",
+    "Text",
+    "Thinking",
+    "Tool",
+    "ToolCall",
+    "ToolResult",
+    "Usage",
 ]
 
 

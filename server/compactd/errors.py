@@ -1,0 +1,11 @@
+"""The old place of `compactd.protocol.errors`. Importing it warns; the next release removes it."""
+
+import warnings
+
+from compactd.protocol.errors import *  # noqa: F403
+
+warnings.warn(
+    "compactd.errors has moved to compactd.protocol.errors; the next release removes the old place",
+    DeprecationWarning,
+    stacklevel=2,
+)

@@ -261,7 +261,7 @@ class Proxy:
     async def _ended(self, session: Mirrored) -> TokenUsage | None:
         """Stores the turn that ended. None, and a line in the log, where that could not be done in time."""
         try:
-            return await session.ended(self._client)
+            return await session.ended(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
             self._log.write(f"{type(error).__name__} at the end of a turn; it is not mirrored")
             return None
@@ -273,7 +273,9 @@ class Proxy:
             async with asyncio.timeout(DAEMON_S):
                 usage = await session.open(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
-            self._log.write(f"{type(error).__name__} at the beginning of a session; it is not mirrored")
+            self._log.write(
+                f"{type(error).__name__} at the beginning of a session; it is mirrored from its next turn on"
+            )
         ours: dict[str, object] = {"availableCommands": commands.COMMANDS}
         told = wire.update(session.id, "available_commands_update", ours)
         return (data, told, *self._gauge(session, usage))

@@ -97,9 +97,7 @@ def typed_text(blocks: Sequence[Raw]) -> str:
 class Turn:
     """What was said since the last answer to a prompt, or what an agent replayed of a session."""
 
-    def __init__(self, name: str, *, is_replay: bool = False) -> None:
-        """`name` parts its calls from those of other turns: agents begin to count anew."""
-        self._name = name
+    def __init__(self, *, is_replay: bool = False) -> None:
         self._is_replay = is_replay
         self._parts: list[_Call | _Asked | _Replayed | _Said] = []
         self._calls: dict[str, _Call] = {}
@@ -122,8 +120,9 @@ class Turn:
         if content:
             self._parts.append(_Asked(content))
 
-    def messages(self) -> list[Json]:
-        """In neutral shape, oldest first; each call has its answer."""
+    def messages(self, name: str) -> list[Json]:
+        """In neutral shape, oldest first; each call has its answer. The ids of calls begin with `name`:
+        agents count anew in each turn."""
         found: list[Json] = []
         said: list[Json] = []
         results: list[Json] = []
@@ -139,7 +138,7 @@ class Turn:
         for index, part in enumerate(self._parts):
             match part:
                 case _Call():
-                    call_id = self._id(part, index)
+                    call_id = _id(name, part, index)
                     said.append(_call(part, call_id))
                     results.append(_result(part, call_id))
                 case _Asked(content=content):
@@ -191,8 +190,9 @@ class Turn:
             call.is_error = update.status == "failed"
         self._chars += call.chars
 
-    def _id(self, call: _Call, index: int) -> str:
-        return f"{self._name}-{call.id if len(call.id) <= MAX_ID_CHARS else f'#{index}'}"
+
+def _id(name: str, call: _Call, index: int) -> str:
+    return f"{name}-{call.id if len(call.id) <= MAX_ID_CHARS else f'#{index}'}"
 
 
 def _text_block(texts: Sequence[str]) -> Json:

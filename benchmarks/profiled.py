@@ -40,7 +40,7 @@ ATTACHED_S = 1.0
 
 ROWS = 12
 OURS = "compactd/"
-IDLE = "learning.py"
+IDLE = "read_ahead.py"
 """Reads ahead while nobody asks for anything, so also until py-spy is there: left out."""
 
 

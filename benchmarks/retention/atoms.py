@@ -1,6 +1,6 @@
 """Atoms, commands, words and sentences: what the metric looks for, as it defines them.
 
-`core/atoms.py` finds nearly the same for the engine. This is the judge's own definition, which the engine's
+`core/text/atoms.py` finds nearly the same for the engine. This is the judge's own definition, which the engine's
 may drift from, but which figures are compared by.
 """
 

@@ -1,4 +1,4 @@
-"""Learns `core/weights.py` from recorded sessions: how likely each feature is to be written again.
+"""Learns `core/extract/reuse_weights.py` from recorded sessions: how likely each feature is to be written again.
 
     python -m benchmarks.retention.fit [--data DIR] [--all] [--write]
 
@@ -127,7 +127,7 @@ def learned(rows) -> dict[str, list[float]]:
 
 
 def module(found: dict[str, list[float]]) -> str:
-    """The text of `core/weights.py`."""
+    """The text of `core/extract/reuse_weights.py`."""
     out = f'"""{reuse_weights.__doc__}"""\n\nfrom __future__ import annotations\n'
     for name, beta in found.items():
         lines = "\n".join(

@@ -1,6 +1,6 @@
 """DeepSeek and Moonshot want the thinking before a call of a tool back; OpenAI and the others do not.
 
-Sources: `core/lookup.py`, `WANT_REASONING`.
+Sources: `core/models/lookup.py`, `WANT_REASONING`.
 """
 
 from __future__ import annotations

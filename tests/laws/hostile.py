@@ -1,6 +1,6 @@
 """Texts that want to be taken for something else, and what a reader must never see of them.
 
-Nothing here knows how `core/quoting.py` works: the forms are those that readers take for structure, and the
+Nothing here knows how `core/text/quoting.py` works: the forms are those that readers take for structure, and the
 patterns that look for what survived are written on their own.
 """
 

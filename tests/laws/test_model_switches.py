@@ -1,6 +1,6 @@
 """A switch to a model that counts what stays higher than what goes: tried for less, or taken back.
 
-A page of a PDF takes 258 tokens of Gemini 2.5 and 3,000 of Claude (core/pictures.py).
+A page of a PDF takes 258 tokens of Gemini 2.5 and 3,000 of Claude (core/tokens/image_rules.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Atoms, commands, words and sentences: what the metric looks for, as it defines them.
 
-`core/text/atoms.py` finds nearly the same for the engine. This is the judge's own definition, which the engine's
-may drift from, but which figures are compared by.
+`core/text/atoms.py` finds nearly the same for the engine. This definition is the judge's own: the engine's
+may drift from it, and all figures are compared by it.
 """
 
 from __future__ import annotations

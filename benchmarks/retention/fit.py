@@ -1,4 +1,4 @@
-"""Learns `core/extract/reuse_weights.py` from recorded sessions: how likely each feature is to be written again.
+"""Learns `core/extract/reuse_weights.py` from recorded sessions: how likely each feature is to be reused.
 
     python -m benchmarks.retention.fit [--data DIR] [--all] [--write]
 

@@ -1,7 +1,7 @@
 """Texts that want to be taken for something else, and what a reader must never see of them.
 
-Nothing here knows how `core/text/quoting.py` works: the forms are those that readers take for structure, and the
-patterns that look for what survived are written on their own.
+Nothing here knows how `core/text/quoting.py` works: the forms are those that readers take for structure, and
+the patterns that look for what survived are written on their own.
 """
 
 from __future__ import annotations

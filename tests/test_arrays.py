@@ -20,10 +20,10 @@ def printed(script: str, *arguments: str) -> list[str]:
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks at /proc/self/maps")
 def test_the_libraries_are_in_the_process_before_the_import() -> None:
     script = (
-        "import sys; from pathlib import Path; from compactd import arrays\n"
+        "import sys; from pathlib import Path; from compactd._runtime import numpy_import\n"
         "held = lambda: '_multiarray_umath' in Path('/proc/self/maps').read_text()\n"
-        "print(held()); arrays._prepare(); print(held(), 'numpy' in sys.modules)\n"
-        "arrays.bring_numpy(); import numpy; print(numpy.arange(3).sum())"
+        "print(held()); numpy_import._prepare(); print(held(), 'numpy' in sys.modules)\n"
+        "numpy_import.bring_numpy(); import numpy; print(numpy.arange(3).sum())"
     )
 
     assert printed(script) == ["False", "True", "False", "3"]

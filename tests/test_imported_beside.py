@@ -26,7 +26,7 @@ import sys, threading
 from compactd.daemon.rpc.stdio import take_stdio
 
 fds = take_stdio()
-from compactd import daemon
+from compactd.daemon import app as daemon
 
 loop, found = threading.current_thread(), []
 

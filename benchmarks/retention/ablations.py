@@ -7,9 +7,9 @@ A name that the engine no longer has is an error, not a row without effect.
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -17,11 +17,13 @@ from msgspec import Struct
 from benchmarks.retention import ours, scoring, tables
 from benchmarks.retention.figures import PARTS, Score, part_of, score
 from benchmarks.retention.scoring import OURS, Job, Row
+from compactd.core.extract import extract, greedy_cover
 from compactd.core.extract import scoring as worth
-from compactd.core.extract.greedy_cover import Candidates
+from compactd.core.extract.greedy_cover import Candidates, Cover
 from compactd.core.extract.lexicon import KINDS
 from compactd.core.extract.line_roles import HEADER, READ, RESULT_ROLES, USER
 from compactd.core.extract.reuse_model import Chances, Statistics
+from compactd.core.planning import fit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +39,7 @@ NEVER = 10**9
 class Set(Struct, frozen=True):
     """An attribute of an engine's module for the time of a run."""
 
-    module: str
+    module: ModuleType
     name: str
     make: Callable[[], object]
 
@@ -49,7 +51,7 @@ class Variant(Struct, frozen=True):
     sets: tuple[Set, ...] = ()
 
 
-def set_to(module: str, name: str, value: object) -> Set:
+def set_to(module: ModuleType, name: str, value: object) -> Set:
     """A value that is at hand."""
     return Set(module, name, lambda: value)
 
@@ -62,11 +64,11 @@ def _features(**shares: float) -> tuple[Set, ...]:
     )
     # A kind divides the links' worth too: it cannot be 0.
     changed = tuple(value or 1e-9 for value in changed)
-    return (set_to("worth", "FEATURE_WORTH", changed),)
+    return (set_to(worth, "FEATURE_WORTH", changed),)
 
 
 def _roles(**changes: dict[int, float]) -> tuple[Set, ...]:
-    return (set_to("worth", "ROLE_WORTH", changes["to"]),)
+    return (set_to(worth, "ROLE_WORTH", changes["to"]),)
 
 
 class SeenAgain:
@@ -117,25 +119,25 @@ class EvenChances(Chances):
 def variants() -> tuple[Variant, ...]:
     """The table's rows."""
     roles = worth.ROLE_WORTH
-    no_tail = (set_to("fitting", "TAIL_DIVISOR", NEVER), set_to("fitting", "CLIPPED_DIVISOR", NEVER))
-    no_files = (set_to("extract", "FILES_SHARE", 0.0), set_to("extract", "FILES_TOKENS", 0))
+    no_tail = (set_to(fit, "TAIL_DIVISOR", NEVER), set_to(fit, "CLIPPED_DIVISOR", NEVER))
+    no_files = (set_to(extract, "FILES_SHARE", 0.0), set_to(extract, "FILES_TOKENS", 0))
     return (
         Variant("as it is"),
-        Variant("no novelty: what is shown pays again", (set_to("extract", "Cover", SeenAgain),)),
-        Variant("no learned chances", (set_to("extract", "Chances", EvenChances),)),
-        Variant("no link feature", (set_to("worth", "LINK_WORTH", 0.0),)),
+        Variant("no novelty: what is shown pays again", (set_to(extract, Cover.__name__, SeenAgain),)),
+        Variant("no learned chances", (set_to(extract, Chances.__name__, EvenChances),)),
+        Variant("no link feature", (set_to(worth, "LINK_WORTH", 0.0),)),
         Variant("no atoms but as links", _features(atom=0.01)),
         Variant("no words", _features(word=0)),
         Variant("no runs of four", _features(run=0)),
         Variant("no whole lines", _features(line=0)),
         Variant("no roles but user and header", _roles(to={USER: roles[USER], HEADER: roles[HEADER]})),
         Variant("the user's words as others'", _roles(to={**roles, USER: 1.0})),
-        Variant("decisions and errors as other lines", (set_to("worth", "MARK_FACTOR", {}),)),
+        Variant("decisions and errors as other lines", (set_to(worth, "MARK_FACTOR", {}),)),
         Variant("no tool output", _roles(to={**roles, **dict.fromkeys(RESULT_ROLES, 0.0)})),
         Variant("no read output", _roles(to={**roles, READ: 0.0})),
-        Variant("no gain beside a neighbour", (set_to("cover", "NEIGHBOUR_GAIN", 0.0),)),
+        Variant("no gain beside a neighbour", (set_to(greedy_cover, "NEIGHBOUR_GAIN", 0.0),)),
         Variant("no verbatim tail", no_tail),
-        Variant("a verbatim tail of half", (set_to("fitting", "TAIL_DIVISOR", 2),)),
+        Variant("a verbatim tail of half", (set_to(fit, "TAIL_DIVISOR", 2),)),
         Variant("no file lists", no_files),
     )
 
@@ -143,12 +145,11 @@ def variants() -> tuple[Variant, ...]:
 @contextlib.contextmanager
 def varied(variant: Variant) -> Iterator[None]:
     """The engine of this process as `variant` has it. Raises `AttributeError` for a name it does not have."""
-    before: list[tuple[object, str, object]] = []
+    before: list[tuple[ModuleType, str, object]] = []
     try:
         for one in variant.sets:
-            module = importlib.import_module(f"compactd.core.{one.module}")
-            before.append((module, one.name, getattr(module, one.name)))
-            setattr(module, one.name, one.make())
+            before.append((one.module, one.name, getattr(one.module, one.name)))
+            setattr(one.module, one.name, one.make())
         yield
     finally:
         for module, name, value in reversed(before):

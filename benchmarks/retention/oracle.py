@@ -17,6 +17,7 @@ from benchmarks.retention.ablations import Variant, set_to, varied
 from benchmarks.retention.figures import OWN_SIZE, PARTS, Figures, Score, part_of, score
 from benchmarks.retention.points import Cut, count
 from benchmarks.retention.scoring import OURS, Job, Row
+from compactd.core.extract import extract
 from compactd.core.extract.facts import FactCache
 from compactd.core.extract.lexicon import KINDS
 from compactd.core.extract.reuse_model import EXACT, Chances, shapes_of
@@ -79,7 +80,7 @@ def _rows(job: Job) -> list[Row]:
     for cut in scoring.cuts(job):
         items = ours.items_of(cut.past)
         again = written_again(cut, items)
-        with varied(Variant(ORACLE, (set_to("extract", "Chances", _foretold(again)),))):
+        with varied(Variant(ORACLE, (set_to(extract, Chances.__name__, _foretold(again)),))):
             for budget in (count(cut.summary),) if cut.summary else job.budgets:
                 made = ours.in_process(items, budget)
                 rows.append(scoring.judged(cut, ORACLE, budget, made.context))

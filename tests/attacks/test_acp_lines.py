@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from attacks.acp_editors import Editor, block, edited, mirrored, update
-from cli.command_line import environment
-from compactd.client import Client
 
 DEEP = 100_000
 
@@ -155,33 +153,6 @@ def test_a_usage_that_no_agent_has_is_not_counted_with(tmp_path: Path) -> None:
 
     assert (answer["result"], code) == ({"stopReason": "end_turn"}, 0)
     assert "of 100,000" in editor.lines[-2].decode()
-
-
-def test_a_mirror_that_could_not_be_opened_at_first_is_opened_with_the_next_turn(tmp_path: Path) -> None:
-    with Client(env=environment(tmp_path)) as other:
-        other.session_start(session_id="acp:s1", working_dir=str(tmp_path))
-        other.session_close(session_id="acp:s1")
-        other.session_start(session_id="acp:s1")
-        with edited(tmp_path) as editor:
-            editor.prompt("Step one")
-            refused = editor.prompt("/compact")
-            other.close()
-            editor.prompt("Step two")
-            answer = editor.prompt("/context")
-            code = editor.close()
-
-    assert (refused["result"], answer["result"], code) == (
-        {"stopReason": "end_turn"},
-        {"stopReason": "end_turn"},
-        0,
-    )
-    kept = mirrored(tmp_path)
-    assert [one["content"] for one in kept if one["role"] == "user"] == [
-        [block("Step one")],
-        [block("Step two")],
-    ]
-    calls = [part["call_id"] for one in kept for part in one["content"] if part["type"] == "tool_call"]
-    assert len(calls) == len(set(calls))
 
 
 def test_an_answer_nobody_waits_for_ends_nothing(tmp_path: Path) -> None:

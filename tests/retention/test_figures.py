@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import subprocess
@@ -92,17 +91,13 @@ def test_every_method_has_a_title_and_a_colour() -> None:
 
 def test_each_ablation_names_what_the_engine_has_and_is_taken_back() -> None:
     for variant in variants():
-        before = [getattr(_module(one.module), one.name) for one in variant.sets]
+        before = [getattr(one.module, one.name) for one in variant.sets]
         with varied(variant):
-            during = [getattr(_module(one.module), one.name) for one in variant.sets]
-        after = [getattr(_module(one.module), one.name) for one in variant.sets]
+            during = [getattr(one.module, one.name) for one in variant.sets]
+        after = [getattr(one.module, one.name) for one in variant.sets]
 
         assert all(now is old for now, old in zip(after, before, strict=True)), variant.title
         assert all(now != old for now, old in zip(during, before, strict=True)), variant.title
-
-
-def _module(name: str) -> object:
-    return importlib.import_module(f"compactd.core.{name}")
 
 
 def test_a_block_of_the_page_is_replaced_and_the_rest_is_not() -> None:

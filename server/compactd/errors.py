@@ -2,7 +2,7 @@
 
 import warnings
 
-from compactd.protocol.errors import *  # noqa: F403
+from compactd.protocol.errors import *  # noqa: F403 # pyright: ignore[reportWildcardImportFromLibrary]
 
 warnings.warn(
     "compactd.errors has moved to compactd.protocol.errors; the next release removes the old place",

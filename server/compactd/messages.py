@@ -2,7 +2,7 @@
 
 import warnings
 
-from compactd.protocol.messages import *  # noqa: F403
+from compactd.protocol.messages import *  # noqa: F403 # pyright: ignore[reportWildcardImportFromLibrary]
 
 warnings.warn(
     "compactd.messages has moved to compactd.protocol.messages; the next release removes the old place",

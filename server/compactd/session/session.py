@@ -4,7 +4,7 @@ Methods that change something apply it to memory and to the journal's pending li
 waiting, and give back a number; `durable(number)` waits until the disk has it. So requests of a session
 take effect in the order they came, and an answer leaves when what it says is safe.
 
-The one compaction that may run stands in `compacting.py`.
+The one compaction that may run stands in `compaction/run.py`.
 """
 
 from __future__ import annotations
@@ -99,9 +99,11 @@ class Following(Protocol):
     @property
     def is_compacting(self) -> bool:
         """The writer is compacting, as far as its journal says."""
+        ...
 
     def is_owned_now(self) -> bool:
         """True while a process writes the session. Looks at its lock."""
+        ...
 
 
 class SnapshotTaker(Protocol):
@@ -109,12 +111,15 @@ class SnapshotTaker(Protocol):
 
     async def take(self, session: Session, moment: Literal["begin", "end"]) -> None:
         """Keeps the files as they are now; durable when it returns. Never fails."""
+        ...
 
     async def difference(self, session: Session, first: EntryId | None, last: EntryId | None) -> Difference:
         """What changed between two of the user's messages. Raises `InvalidParams` for other entries."""
+        ...
 
     async def forget(self, *, for_good: bool = False) -> None:
         """Removes what is kept; `for_good`: nothing is kept any more."""
+        ...
 
 
 class Session:

@@ -25,7 +25,7 @@ vim.cmd("checkhealth compactd")
 print("TOLD" .. vim.json.encode({
   told = told,
   state = require("compactd").state() ~= nil,
-  place = require("compactd.daemon.app").place or vim.empty_dict(),
+  place = require("compactd.daemon").place or vim.empty_dict(),
 }))
 """
 

@@ -263,7 +263,12 @@ class Proxy:
         try:
             return await session.ended(self._client, self._start)
         except (RpcError, DaemonGone, TimeoutError) as error:
-            self._log.write(f"{type(error).__name__} at the end of a turn; it is not mirrored")
+            fate = (
+                "it is mirrored with the next one"
+                if session.holds_turn
+                else "it may be missing in the mirror"
+            )
+            self._log.write(f"{type(error).__name__} at the end of a turn; {fate}")
             return None
 
     async def _opened(self, session: Mirrored, data: bytes) -> tuple[bytes, ...]:

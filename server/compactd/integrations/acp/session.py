@@ -51,6 +51,11 @@ class Mirrored:
         session, because then the prompts are stored as the person gave them. So the proxy never saw a prompt
         of the replay that is stored: who typed it is the agent's account alone."""
 
+    @property
+    def holds_turn(self) -> bool:
+        """Whether a turn, running or ended, is not stored yet."""
+        return self._turn is not None
+
     async def open(self, client: AsyncClient, start: Mapping[str, object]) -> TokenUsage:
         """Opens the mirror. Stores what the agent replayed, unless an earlier run mirrored it.
 

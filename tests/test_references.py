@@ -1,5 +1,5 @@
-"""What docstrings and comments cite is in this repository: pages, titles of their sections, numbers of
-laws."""
+"""What docstrings and comments cite is in this repository: pages, titles of their sections, numbers of laws,
+and modules."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ ELSEWHERE = frozenset(
         "tools/server/README.md",  # llama.cpp
         "docs/api.md",  # Ollama
         "packages/coding-agent/docs/session.md",  # pi
+        "protocol/message.py",  # klaude-code
+        "protocol/models/usage.py",
     )
 )
 """Files of other projects that this one reads or quotes."""
@@ -34,6 +36,8 @@ ELSEWHERE = frozenset(
 PAGE = re.compile(
     r'(?<![\w/*.-])([\w./-]*[\w-]\.md)\b(`?(?:,|:| and) (?:the rows? )?"[^"]+"(?:(?:,| and) "[^"]+")*)?'
 )
+MODULE = re.compile(r"(?<![\w/.-])((?:[\w-]+/)+[\w-]+\.py)\b")
+FORMER_FOLDERS = frozenset(("bridges", "chatting", "conformance", "drawing", "rpc", "store"))
 LAWS = re.compile(r"\b[Ll]aws? (\d+(?:(?:, | and |, and )\d+)*)\b")
 
 
@@ -79,6 +83,13 @@ def laws() -> frozenset[str]:
     return frozenset(re.findall(r"^(\d+)\. ", section, re.M))
 
 
+@cache
+def folders() -> frozenset[str]:
+    """Names of the package's folders, today and before they were sorted into rooms."""
+    package = ROOT / "server" / "compactd"
+    return FORMER_FOLDERS.union(path.name for path in package.rglob("*") if path.is_dir())
+
+
 def wrong_in(text: str) -> Iterator[str]:
     """What `text` cites and is not there."""
     for page, quoted in PAGE.findall(text):
@@ -94,6 +105,10 @@ def wrong_in(text: str) -> Iterator[str]:
             for title in re.findall(r'"([^"]+)"', quoted)[1:]:
                 if plain(title) not in titles_of(page):
                     yield f'{page} has no section "{title}"'
+    for module in MODULE.findall(text):
+        is_there = any((ROOT / base / module).is_file() for base in ("server/compactd", "tests", ""))
+        if module.split("/")[0] in folders() and module not in ELSEWHERE and not is_there:
+            yield f"{module} is not in the repository"
     for numbers in LAWS.findall(text):
         yield from (f"there is no law {n}" for n in re.findall(r"\d+", numbers) if n not in laws())
 
@@ -120,6 +135,10 @@ def test_what_docstrings_and_comments_cite_is_in_the_repository(folder: str) -> 
         ('(docs/dev/behaviour.md, "Bounds" and "Gone".)', ['docs/dev/behaviour.md has no section "Gone"']),
         ('(docs/specs.md, "opal.md", "1. Find Cut Point".)', []),
         ("As in AGENTS.md.", []),
+        ("(`core/planning/plan.py`, `client/calls.py`.)", []),
+        ("(`core/plan.py`.)", ["core/plan.py is not in the repository"]),
+        ("(`rpc/wire.py`.)", ["rpc/wire.py is not in the repository"]),
+        ("(aider/io.py, read 2026-11.)", []),
     ],
 )
 def test_a_citation_is_judged_by_what_the_page_has(text: str, wrong: list[str]) -> None:

@@ -1,8 +1,8 @@
 """What is imported at its first need: in a worker, which lets everybody else on in between.
 
 An import lets go of the interpreter for each file it looks for, opens and reads, mostly for microseconds: not
-long enough for a thread that waits for it to wake, which then waits anew (`core/breath.py`). Without breaks
-the loop stood still for most of numpy's import, 55 to 85 ms from a warm disk (measured 2026-11).
+long enough for a waiting thread to wake, which then waits again (`_runtime/yield_gil.py`). Without breaks the
+loop stood still for most of numpy's import, 55 to 85 ms from a warm disk (measured 2026-11).
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class AsyncClient(AsyncCalls):
         return json_object(await self.ask(method, params, Raw, timeout_s=timeout_s))
 
     async def ask(self, method: str, params: Params, result: type[T], *, timeout_s: float = TIMEOUT_S) -> T:
-        """As `call`, with the result as the type that `rpc/methods.py` names for it."""
+        """As `call`, with the result as the type that `protocol/methods.py` names for it."""
         return msgspec.json.decode(await self._asked(method, params, timeout_s), type=result)
 
     async def notify(self, method: str, params: Params = None) -> None:

@@ -94,7 +94,7 @@ class Client(Calls):
         return json_object(self.ask(method, params, Raw, timeout_s=timeout_s))
 
     def ask(self, method: str, params: Params, result: type[T], *, timeout_s: float = TIMEOUT_S) -> T:
-        """As `call`, with the result as the type that `rpc/methods.py` names for it."""
+        """As `call`, with the result as the type that `protocol/methods.py` names for it."""
         return msgspec.json.decode(self._asked(method, params, timeout_s), type=result)
 
     def notify(self, method: str, params: Params = None) -> None:

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from compactd.client.frames import ErrorObject, Incoming, Json, json_object
 
 Params = Struct | Mapping[str, object] | None
-"""Of a call: a struct of `rpc/wire.py`, or a table of anything that becomes JSON."""
+"""Of a call: a struct of `protocol/wire.py`, or a table of anything that becomes JSON."""
 
 TIMEOUT_S = 60.0
 CLOSE_S = 10.0

@@ -146,7 +146,7 @@ def give_back(meeting: threading.Barrier, reached: set[int | None]) -> None:
 def drop_spares() -> None:
     """Has Python let go of its spare tuples, lists and dicts, each of which keeps a megabyte from the system
     that nothing else is in: a full collection does. It is to look at nothing: that would hold the loop
-    (`collector.py`)."""
+    (`_runtime/garbage.py`)."""
     gc.freeze()
     gc.collect()
 

@@ -1,6 +1,6 @@
 """A secret that was pasted leaves the session: its view, its history, its copies, and every file of ours.
 
-What becomes of each file stands in `store/holders.py`.
+`storage/holders.py` says what becomes of each file.
 
 The one exception to "nothing is deleted". (protocol.md, "session/redact".)
 """

@@ -4,7 +4,7 @@ Methods that change something apply it to memory and to the journal's pending li
 waiting, and give back a number; `durable(number)` waits until the disk has it. So requests of a session
 take effect in the order they came, and an answer leaves when what it says is safe.
 
-The one compaction that may run stands in `compaction/run.py`.
+`compaction/run.py` runs the one compaction that a session can have at a time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The files that the hook of an agent keeps of a session, as `session/redact` and `session/delete` see them.
 
-The hook itself reads and writes them (`bridges/hook_state.py`). Here they are cleaned under the hook's lock,
-and a list of what was redacted is kept, so that a transcript that is read anew brings nothing back. The list
-of all sessions, hook or not, lets an import say what it brings back.
+The hook itself reads and writes them (`integrations/hooks/state.py`). Here they are cleaned under the hook's
+lock, and a list of what was redacted is kept, so that a transcript that is read again brings nothing back.
+The list of all sessions, hook or not, lets an import say what it brings back.
 """
 
 from __future__ import annotations

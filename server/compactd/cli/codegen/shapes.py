@@ -76,7 +76,7 @@ _LIMITS = {
 
 
 def shape_of(kind: object) -> Shape:
-    """The shape of an annotation of `rpc/wire.py` or `messages.py`. Raises `TypeError` for any other."""
+    """The shape of an annotation of `protocol/wire.py` or `messages.py`. Raises `TypeError` for any other."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Annotated:
         return _limited(shape_of(arguments[0]), arguments[1:])

@@ -242,8 +242,8 @@ def feed(
 def begin(client: Client, conversation: Conversation, *, model: str | None, window: int | None) -> Begun:
     """Starts a session that is kept in memory alone, without its messages; see `feed`.
 
-    Its window is the one that is given, else what the file shows (`core/recorded.py`), else what is known of
-    the model.
+    Its window is the one that is given, or what the file shows (`core/budget/recorded_window.py`), or what is
+    known of the model.
     """
     given = window or conversation.context_window
     recorded = NOTHING_RECORDED

@@ -1,7 +1,7 @@
 """Settings as a value, and what a profile does as data: its trigger, its keep budget, its walk, its words.
 
-A profile is a row of `core/profiles.py`; nothing asks for a profile's name. A new behaviour is a new value
-here, and one place that reads it. (Rules: docs/dev/behaviour.md, "One engine, six profiles".)
+A profile is a row of `core/budget/profiles.py`; nothing asks for a profile's name. A new behaviour is a new
+value here, and one place that reads it. (Rules: docs/dev/behaviour.md, "One engine, six profiles".)
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     without_model: Strategy
     """The strategy where no model may be asked, or after its summary failed."""
     prompt: str
-    """Name of the row in `core/prompts.py`."""
+    """Name of the row in `core/summary/prompts.py`."""
     lead: str
     """First line of the summary message."""
     end: str = ""
@@ -178,7 +178,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_cost: float | None = None
     """Most that a session may spend on summaries, in US dollars."""
     constraint_tokens: int | None = None
-    """Most of a summary for the user's constraints, word for word. None: `core/constraints.py`."""
+    """The most tokens of a summary for the user's constraints, word for word. If None,
+    `core/constraints/constraints.py` decides."""
     retention_floor: float = 0.5
     """A model's summary that keeps a smaller share of the facts is repaired, or given up."""
 

@@ -1,14 +1,14 @@
 """The user's constraints: sentences in which the user sets a limit, kept word for word in every later view.
 
-Found by code, in what the user typed (`typed.py`): never in tool output, never in what a program wrote or a
-summariser was told. They are worked out from the originals at each compaction, so that undo, branch and
+Found by code, in what the user typed (`user_text.py`): never in tool output, never in what a program wrote
+or a summariser was told. They are worked out from the originals at each compaction, so that undo, branch and
 redaction need no rule of their own, and nothing wears out.
 
 **Newest wins.** Two constraints disagree where they are about the same thing, that is, hold the same words
 but for cues and the number of a limit, and one forbids what the other demands, or both set one limit to
 different numbers. The older one is then no longer in force. A question, and a sentence that may have been
-pasted (`typed.Said.is_sure`), replaces none: both count. Said again in the same words, it counts once, where
-it was said last.
+pasted (`user_text.Said.is_sure`), replaces none: both count. Said again in the same words, it counts once,
+at the place where it was said last.
 
 **A flood evicts nothing.** At most `MAX_OF_A_MESSAGE` limits of one message count, and a summary holds at
 most `MAX_IN_ALL`. If room is short, a message with more than `FEW_OF_A_MESSAGE` waits its turn. What is left

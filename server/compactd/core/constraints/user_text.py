@@ -171,7 +171,7 @@ def typed_sentences(item: Item) -> Iterator[str]:
     """The sentences that the user typed in this message, as they were typed, in order; a sentence over
     several lines on one. Nothing where no person wrote the message.
 
-    Of a message above `lines.OWN_WORDS_CHARS` the first and the last quarter of that count as typed.
+    `core/authors/typed_parts.py` says which parts of a long message count as typed.
     O(characters).
     """
     for said in typed(item):

@@ -180,8 +180,8 @@ class ModelSet(Struct, frozen=True, kw_only=True, tag="model", omit_defaults=Tru
     """The window that `session/start` gave for it."""
     epoch: int = 1
     recorded_window: int | None = None
-    """The window that an imported file shows for it (`core/recorded.py`). Versions before 2026-12 leave it
-    out."""
+    """The window that an imported file shows for it (`core/budget/recorded_window.py`). Versions before
+    2026-12 leave it out."""
     recorded_source: str = ""
     """Where `recorded_window` comes from, in words."""
 

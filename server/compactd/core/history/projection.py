@@ -2,7 +2,8 @@
 
 A view may hold calls without results (a batch that is half done, a turn that was interrupted), results
 without calls, results that came late. Every provider refuses those, so the projection mends them and says
-how in `repairs`; the view itself stays as it is. Which result answers which call says `core/pairs.py`.
+how in `repairs`; the view itself stays as it is. `core/history/tool_pairs.py` says which result answers which
+call.
 (Rules: docs/dev/behaviour.md, "Time travel" and law 1.)
 """
 

@@ -83,7 +83,7 @@ class Fold:
         self.path: list[EntryId] = []
         """Entries with an id from the root to the leaf."""
         self.pin_marks: dict[EntryId, bool] = {}
-        """What `session/pin` said last of a message; of the others their `meta` says it (core/pins.py)."""
+        """What `session/pin` said last of a message. Without it, `meta` decides (`core/history/pins.py`)."""
         self.model = ModelSet(at=0.0, model=None)
         self.prompts = 0
         """Prompts that the daemon's own loop was ever given."""

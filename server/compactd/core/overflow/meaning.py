@@ -1,6 +1,6 @@
 """What one message of a provider means: which thing was too long, against which limit, in which unit.
 
-A message is a few clauses of concepts (`overflow_words`). Each clause may claim one or more things; the
+A message is a few clauses of concepts (`vocabulary.py`). Each clause may claim one or more things; the
 claims of all clauses, in the order below, give the kind. No sentence is known by heart.
 """
 

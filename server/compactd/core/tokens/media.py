@@ -1,6 +1,6 @@
 """Images and documents: how large they are, read from their first bytes, and what that costs in tokens.
 
-What a size costs is each provider's rule: `core/pictures.py`.
+What a size costs is each provider's rule: `core/tokens/image_rules.py`.
 """
 
 from __future__ import annotations

@@ -26,5 +26,5 @@ AREAS = (
 
 
 def handlers(daemon: Host) -> dict[str, Handler]:
-    """The handler of each method of `rpc/methods.py` but `daemon/ping`."""
+    """The handler of each method of `protocol/methods.py` but `daemon/ping`."""
     return {name: handler for area in AREAS for name, handler in area(daemon).by_method().items()}

@@ -5,7 +5,7 @@ entries of role user, assistant, toolResult or bashExecution, `compaction` entri
 `model_change`. Newer files link their entries by `parentId`; the conversation is then the path to the last.
 
 A message of role user is what was typed, with `<file>` and `<skill>` blocks before it, which
-`core/authors.py` knows (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`,
+`core/authors/authors.py` knows (badlogic/pi-mono, `packages/coding-agent/src`: `cli/file-processor.ts`,
 `core/agent-session.ts`, 2026-11). What extensions put in comes as a `custom_message` or the role `custom`.
 """
 

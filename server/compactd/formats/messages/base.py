@@ -69,8 +69,8 @@ def render(
     `openai`: the system prompt is the first message. `model` (`provider/id`, or the id alone) is the one that
     the request is for: what another provider's signed is left out, and rules of one generation are kept;
     without it, only the rules that all models of the provider share. `with_reasoning`: the endpoint speaks
-    OpenAI's chat shape and wants its models' thinking back (`core/lookup.py`). Raises `FormatNotSupported`
-    with the list of those that are. Cost: O(bytes).
+    OpenAI's chat shape and wants its models' thinking back (`core/models/lookup.py`).
+    Raises `FormatNotSupported` with the list of those that are. Cost: O(bytes).
     """
     match format or "neutral":
         case "neutral":

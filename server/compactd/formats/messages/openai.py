@@ -100,7 +100,8 @@ def _tool_result(given: dict[str, Raw], path: str) -> ToolResult:
 
 
 def _thinking(given: dict[str, Raw], path: str) -> tuple[Block, ...]:
-    # DeepSeek, vLLM and others give the reasoning beside the content; few want it back (core/lookup.py).
+    # DeepSeek, vLLM and others give the reasoning next to the content. `core/models/lookup.py` says which of
+    # them want it back.
     for field in ("reasoning_content", "reasoning"):
         if first_byte(given.get(field, Raw(b"0"))) == b'"':
             text = string(given[field], f"{path}.{field}")

@@ -366,7 +366,7 @@ def _says_something(body: str, cache: FactCache) -> bool:
 
 def safe(text: str, named: Collection[str]) -> str:
     """Without what a terminal or an agent would take for something else than text. The record quotes already
-    (`core/quoting.py`); here the rest: names of files, and in the user's constraints, which are `named`,
+    (`core/text/quoting.py`); here the rest: names of files, and in the user's constraints, which are `named`,
     nothing but the ends of what they stand in and what nobody sees."""
     lines = text.encode("utf-8", "ignore").decode().split("\n")
     return "\n".join(

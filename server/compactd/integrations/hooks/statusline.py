@@ -20,7 +20,7 @@ T = TypeVar("T")
 WINDOW: Final = 200_000
 """Of Claude's models, where the agent does not tell it: an older one."""
 BUFFER: Final = 33_000
-"""`core.recorded.CLAUDE_CODE_BUFFER`, which has the sources: so near to the window Claude Code compacts."""
+"""Claude Code compacts this close to the window: `core/budget/recorded_window.py` has the sources."""
 NEAR: Final = 0.9
 """Of the threshold: from there on the line is yellow."""
 TAIL_BYTES: Final = 131_072

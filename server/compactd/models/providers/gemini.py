@@ -2,7 +2,7 @@
 
 Rules: Google's API reference, "Generating content", and its guides "Thinking", "Thought signatures" and
 "Function calling" (seen 2026-10). Signatures become `Opaque` blocks right before their part, as
-`formats/gemini.py` reads them.
+`formats/messages/gemini.py` reads them.
 """
 
 from __future__ import annotations

@@ -215,3 +215,26 @@ def test_the_list_says_until_when_a_window_counts_and_why_one_does_not(spawn: Sp
 
     assert (sonnet["confirmed"], sonnet["until"], sonnet["doubt"]) == (True, at + 14 * DAY_S, "")
     assert (opus["confirmed"], "less than a quarter" in opus["doubt"]) == (False, True)
+
+
+@pytest.mark.parametrize("message", [quoted(), f"Unsupported file: {quoted()}.png"], ids=["own", "quoted"])
+def test_a_doubtful_window_counts_in_its_session_after_a_restart_too_until_it_is_forgotten(
+    message: str, spawn: Spawn
+) -> None:
+    daemon = spawn()
+    session = started(daemon, 4000)
+    fail(daemon, session, message)
+    fail(daemon, session, "context_length_exceeded")
+    assert window(daemon, session) == 2000
+    daemon.kill()
+
+    again = spawn()
+    again.call("session/start", session_id=session)
+    assert (window(again, session), window(again)) == (2000, KNOWN)
+
+    again.call("models/forget", all=True)
+    assert window(again, session) == KNOWN
+    again.kill()
+    last = spawn()
+    last.call("session/start", session_id=session)
+    assert window(last, session) == KNOWN

@@ -197,7 +197,7 @@ async def _learn(session: Session, verdict: Verdict) -> None:
     """
     accepted = session.fold.last_prompt_tokens
     limit = verdict.limit if verdict.teaches and (verdict.limit or 0) > accepted else None
-    number = session.write(Rejected(at=session.world.now(), limit=limit, requested=verdict.requested))
+    refusal = Rejected(at=session.world.now(), limit=limit, requested=verdict.requested)
     found, base_url, sent = session.lookup, session.fold.model.base_url, session.standing().used
     if limit is not None and found is not None:
         learn = partial(
@@ -210,7 +210,9 @@ async def _learn(session: Session, verdict: Verdict) -> None:
             is_own=verdict.is_own,
         )
         observed = await session.world.in_worker(learn)
-        session.sighting = observed if observed is not None and observed.by == "sighting" else None
+        if observed is not None and observed.by == "sighting":
+            refusal = msgspec.structs.replace(refusal, doubtful=True)
+    number = session.write(refusal)
     before = session.token_usage()
     session.refresh()
     await session.durable(number)

@@ -33,7 +33,7 @@ from compactd.core.history.entries import (
 from compactd.core.history.projection import Pending
 from compactd.core.history.state import Fold, fold
 from compactd.core.models.lookup import Lookup
-from compactd.core.models.observed import Observed, held
+from compactd.core.models.observed import Observed, held, observation_of
 from compactd.core.text.slices import release
 from compactd.core.tokens.counting import Counter, message_tokens, system_tokens, tool_tokens
 from compactd.formats.files.journal import decoder_of
@@ -164,8 +164,6 @@ class Session:
         """The name of the client that sent each prompt which came here."""
         self.agent: AgentGate | None = None
         """The loop, once the client gave a prompt."""
-        self.sighting: Observed | None = None
-        """A doubtful rejection of this session, which counts in no other."""
         self.recoveries = 0
         """Rejected requests since the last answer that was taken in."""
         self.silent_overflow = False
@@ -239,6 +237,24 @@ class Session:
         settings = self.resolved.settings
         estimator = settings.rules.chars4 if settings.estimator == "chars4" else settings.estimator
         return counter_for(estimator, found.tokenizer if found else None, found.model if found else None)
+
+    @property
+    def sighting(self) -> Observed | None:
+        """The window that a doubtful rejection named, or None. It counts in this session only."""
+        found, seen = self.lookup, self.fold.sighting
+        if found is None or seen is None or seen.limit is None:
+            return None
+        base_url = self.fold.model.base_url
+        return observation_of(found, base_url, seen.limit, "sighting", seen.at, requested=seen.requested)
+
+    def forget_sighting(self) -> int | None:
+        """Stop counting the doubtful rejection, and return the number to wait for. Do nothing and return None
+        if there is none, or if this process only reads the session.
+        """
+        seen = self.fold.sighting
+        if seen is None or self.journal is None:
+            return None
+        return self.write(msgspec.structs.replace(seen, at=self.world.now(), doubtful=False))
 
     def _window(self) -> Window:
         base_url = self.fold.model.base_url
@@ -550,7 +566,6 @@ class Session:
         number = self.write(
             ModelSet(at=at, model=model, base_url=base_url, context_window=context_window, epoch=epoch)
         )
-        self.sighting = None
         self.refresh()
         return self._count_fixed() or number
 

@@ -222,6 +222,8 @@ class Rejected(Struct, frozen=True, kw_only=True, tag="rejected", omit_defaults=
     """The window that the refusal named, in tokens, where it is believed."""
     requested: int | None = None
     """The size that the provider counted."""
+    doubtful: bool = False
+    """True if `limit` is doubtful. It then counts in this session only (`core/models/observed.py`)."""
 
 
 class Queued(Struct, frozen=True, kw_only=True, tag="queued"):

@@ -96,6 +96,8 @@ class Fold:
         """Oldest first; a redaction ends with those before it, which may hold the secret too."""
         self.rejected: Rejected | None = None
         """The last refusal of a request as too large, by the model that the session is on."""
+        self.sighting: Rejected | None = None
+        """The last doubtful refusal by the current model, if no other refusal named a window after it."""
         self.system_prompt: str | None = None
         self.tools: tuple[Raw, ...] = ()
         self.title: str | None = None
@@ -242,8 +244,11 @@ class Fold:
                 self.queued.pop(entry.turn_id, None)
             case Rejected():
                 self.rejected = entry
+                if entry.limit is not None:
+                    self.sighting = entry if entry.doubtful else None
             case ModelSet():
                 self.model, self.rejected, self.reported_window = entry, None, None
+                self.sighting = None
                 if entry.epoch != self.epoch:
                     self._forget_base(entry.epoch)
             case SettingsSet():

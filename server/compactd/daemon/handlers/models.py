@@ -16,6 +16,7 @@ from compactd.formats.messages.client_messages import read_given
 from compactd.models.tokenizers.counters import counter_for
 from compactd.protocol import wire
 from compactd.protocol.errors import InvalidParams
+from compactd.session.session import Session
 
 
 class FactHandlers(Area):
@@ -92,11 +93,16 @@ class FactHandlers(Area):
             found = await daemon.find_model(params.model, params.provider, base_url)
         is_meant = decode.observation_meant(params, found)
         forgotten = await daemon.in_worker(lambda: daemon.learned.forget(is_meant))
-        if forgotten:
-            for session in self._sessions.open.values():
-                if session.sighting is not None and is_meant(session.sighting):
-                    session.sighting = None
+        written: list[tuple[Session, int]] = []
+        for session in self._sessions.open.values():
+            if session.sighting is not None and is_meant(session.sighting):
+                number = session.forget_sighting()
+                if number is not None:
+                    written.append((session, number))
+        if forgotten or written:
             daemon.refresh_sessions()
+        for session, number in written:
+            await session.durable(number)
         return wire.ForgetResult(forgotten=forgotten)
 
     async def overflow_classify(self, params: wire.ClassifyParams, request: Request) -> wire.ClassifyResult:
